@@ -1,0 +1,349 @@
+//! The typed shell of one call: what the attribute's expansion hands over, and the few places that know the job's
+//! own types. Everything behind it is not generic.
+
+use std::{any::type_name, fmt::Display, future::Future, marker::PhantomData, pin::Pin};
+
+use crate::{
+    error::Error,
+    fingerprint::{Fingerprint, Fingerprinter},
+    idem::Idem,
+    job::{Job, OnError},
+    key::{KeyPart, Rendering, render},
+    result::{Encoded, Stored},
+    run::{self, Admission, Ending, Execution, Ticket},
+};
+
+/// What an idempotent function returns: a `Result`, through any alias.
+#[diagnostic::on_unimplemented(
+    message = "an `#[idempotent]` function returns `Result<T, E>`, not `{Self}`",
+    label = "not a `Result`"
+)]
+pub trait JobResult: Sized {
+    /// The success value.
+    type Ok;
+    /// The error.
+    type Err;
+
+    /// As a plain `Result`.
+    ///
+    /// # Errors
+    ///
+    /// The error that it holds.
+    fn split(self) -> Result<Self::Ok, Self::Err>;
+
+    /// From a plain `Result`.
+    fn join(result: Result<Self::Ok, Self::Err>) -> Self;
+}
+
+impl<T, E> JobResult for Result<T, E> {
+    type Ok = T;
+    type Err = E;
+
+    fn split(self) -> Self {
+        self
+    }
+
+    fn join(result: Self) -> Self {
+        result
+    }
+}
+
+/// An error type that can carry an [`Error`]: whatever converts from it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot carry an `idem_runtime::Error`",
+    label = "this error type lacks `From<idem_runtime::Error>`",
+    note = "add a variant such as `#[error(transparent)] Idem(#[from] idem_runtime::Error)`, or return `anyhow::Result`"
+)]
+pub trait JobError {
+    /// The conversion.
+    fn from_idem(error: Error) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: From<Error>> JobError for E {
+    fn from_idem(error: Error) -> Self {
+        error.into()
+    }
+}
+
+/// The places that know the job's types, as plain functions.
+struct Edge<R, E> {
+    refuse: fn(Error) -> R,
+    replay: fn(Option<&str>) -> Option<Result<R, serde_json::Error>>,
+    inspect: fn(R, &mut dyn FnMut(&E)) -> (R, Option<Encoded>),
+    wanted: fn() -> &'static str,
+    describe: Option<fn(&E) -> Option<String>>,
+}
+
+impl<R: JobResult> Edge<R, R::Err>
+where
+    R::Err: JobError,
+{
+    fn new(
+        replay: fn(Option<&str>) -> Option<Result<R, serde_json::Error>>,
+        inspect: fn(R, &mut dyn FnMut(&R::Err)) -> (R, Option<Encoded>),
+    ) -> Self {
+        Self {
+            refuse: |error| R::join(Err(R::Err::from_idem(error))),
+            replay,
+            inspect,
+            wanted: type_name::<R::Ok>,
+            describe: None,
+        }
+    }
+}
+
+/// One call of a job, before it is admitted.
+#[must_use]
+pub struct Call<R, T, E> {
+    ticket: Ticket,
+    edge: Edge<R, E>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<R, T, E> std::fmt::Debug for Call<R, T, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call").field("ticket", &self.ticket).finish_non_exhaustive()
+    }
+}
+
+/// A call whose result is stored and replayed. The one place for a job's bounds.
+pub fn stored<R>(job: &'static Job) -> Call<R, R::Ok, R::Err>
+where
+    R: JobResult,
+    R::Ok: Stored,
+    R::Err: JobError,
+{
+    let edge = Edge::new(
+        |json| {
+            // A completion without a result (a foreign worker's) replays only the type that has one value.
+            let json = json.or_else(|| is_unit::<R::Ok>().then_some("null"))?;
+            Some(R::Ok::decode(json).map(|value| R::join(Ok(value))))
+        },
+        |returned, failed| inspect(returned, failed, Encoded::of),
+    );
+    Call::new(job, edge)
+}
+
+/// A call whose result is not stored (`replay = false`).
+pub fn unstored<R>(job: &'static Job) -> Call<R, R::Ok, R::Err>
+where
+    R: JobResult,
+    R::Err: JobError,
+{
+    Call::new(job, Edge::new(|_| None, |returned, failed| inspect(returned, failed, |_| Encoded::Unwanted)))
+}
+
+/// Whether `T` is `()`, without asking `T: 'static`.
+fn is_unit<T>() -> bool {
+    size_of::<T>() == 0 && type_name::<T>() == type_name::<()>()
+}
+
+fn inspect<R: JobResult>(
+    returned: R,
+    failed: &mut dyn FnMut(&R::Err),
+    encode: fn(&R::Ok) -> Encoded,
+) -> (R, Option<Encoded>) {
+    let result = returned.split();
+    let encoded = match &result {
+        Ok(value) => Some(encode(value)),
+        Err(error) => {
+            failed(error);
+            None
+        }
+    };
+    (R::join(result), encoded)
+}
+
+impl<R, T, E> Call<R, T, E> {
+    fn new(job: &'static Job, edge: Edge<R, E>) -> Self {
+        let ticket = Ticket {
+            job,
+            idem: None,
+            key: render(job.template()),
+            fingerprint: Fingerprinter::default(),
+            problem: None,
+        };
+        Self { ticket, edge, value: PhantomData }
+    }
+
+    /// The next placeholder's value.
+    pub fn part<K: KeyPart + ?Sized>(mut self, value: &K) -> Self {
+        self.ticket.key = Rendering::part(self.ticket.key, value);
+        self
+    }
+
+    /// The next value that must be equal under an equal key.
+    pub fn fingerprint<F: Fingerprint + ?Sized>(mut self, value: &F) -> Self {
+        match value.canonical() {
+            Ok(json) => self.ticket.fingerprint.add(&json),
+            Err(error) => {
+                self.ticket.problem.get_or_insert_with(|| Error::InvalidKey {
+                    template: self.ticket.job.shape(),
+                    reason: format!("its fingerprint cannot be taken: {error}"),
+                });
+            }
+        }
+        self
+    }
+
+    /// The `Idem` to use in place of the installed one.
+    pub fn idem(mut self, idem: &Idem) -> Self {
+        self.ticket.idem = Some(idem.clone());
+        self
+    }
+
+    /// How the job's error is put into words.
+    pub fn describe(mut self, words: fn(&E) -> Option<String>) -> Self {
+        self.edge.describe = Some(words);
+        self
+    }
+}
+
+impl<R, E> Edge<R, E> {
+    /// The answer of a call whose body does not run.
+    fn answer(&self, admission: Admission) -> Result<Execution, R> {
+        match admission {
+            Admission::Run(execution) => Ok(execution),
+            Admission::Refused(refusal) => Err((self.refuse)(refusal.report())),
+            Admission::Completed(completed) => Err(match (self.replay)(completed.result()) {
+                Some(Ok(answer)) => {
+                    completed.replayed();
+                    answer
+                }
+                Some(Err(source)) => (self.refuse)(completed.unreadable((self.wanted)(), source)),
+                None => (self.refuse)(completed.without_result()),
+            }),
+        }
+    }
+
+    /// What the body's return means for the claim.
+    fn ending(&self, returned: R, classify: impl FnOnce(&E) -> Option<OnError>) -> (R, Ending) {
+        let mut classify = Some(classify);
+        let mut failure = (None, None);
+        let (returned, encoded) = (self.inspect)(returned, &mut |error| {
+            failure = (
+                classify.take().and_then(|classify| classify(error)),
+                self.describe.and_then(|describe| describe(error)),
+            );
+        });
+        let ending = match encoded {
+            Some(result) => Ending::Completed(result),
+            None => Ending::Failed { verdict: failure.0, message: failure.1 },
+        };
+        (returned, ending)
+    }
+}
+
+/// Runs an asynchronous job. The body is boxed here, before anything waits, so that its arguments are stored once.
+pub fn run<R, T, E, B>(call: Call<R, T, E>, body: B) -> impl Future<Output = R>
+where
+    B: AsyncFnOnce() -> R,
+{
+    drive(call, |_| None, Box::pin(body()), type_name::<B>())
+}
+
+/// [`run`] with a function that judges the error.
+pub fn run_classified<R, T, E, B>(
+    call: Call<R, T, E>,
+    classify: impl FnOnce(&E) -> OnError,
+    body: B,
+) -> impl Future<Output = R>
+where
+    B: AsyncFnOnce() -> R,
+{
+    drive(call, |error| Some(classify(error)), Box::pin(body()), type_name::<B>())
+}
+
+async fn drive<R, T, E>(
+    call: Call<R, T, E>,
+    classify: impl FnOnce(&E) -> Option<OnError>,
+    body: Pin<Box<impl Future<Output = R>>>,
+    place: &'static str,
+) -> R {
+    let Call { ticket, edge, .. } = call;
+    let execution = match edge.answer(run::admit(ticket, place).await) {
+        Ok(execution) => execution,
+        Err(answer) => return answer,
+    };
+    let Some(returned) = execution.attend(body).await else {
+        return (edge.refuse)(execution.lost());
+    };
+    let (returned, ending) = edge.ending(returned, classify);
+    match execution.settle(ending).await {
+        Ok(()) => returned,
+        Err(error) => {
+            drop(returned);
+            (edge.refuse)(error)
+        }
+    }
+}
+
+/// Runs a synchronous job; its thread waits for the claim and the completion.
+pub fn run_sync<R, T, E, B>(call: Call<R, T, E>, body: B) -> R
+where
+    B: FnOnce() -> R,
+{
+    drive_sync(call, |_| None, body)
+}
+
+/// [`run_sync`] with a function that judges the error.
+pub fn run_sync_classified<R, T, E, B>(
+    call: Call<R, T, E>,
+    classify: impl FnOnce(&E) -> OnError,
+    body: B,
+) -> R
+where
+    B: FnOnce() -> R,
+{
+    drive_sync(call, |error| Some(classify(error)), body)
+}
+
+fn drive_sync<R, T, E, B>(call: Call<R, T, E>, classify: impl FnOnce(&E) -> Option<OnError>, body: B) -> R
+where
+    B: FnOnce() -> R,
+{
+    let Call { ticket, edge, .. } = call;
+    let execution = match edge.answer(run::block_on(run::admit(ticket, type_name::<B>()))) {
+        Ok(execution) => execution,
+        Err(answer) => return answer,
+    };
+    let returned = execution.attend_sync(body);
+    let (returned, ending) = edge.ending(returned, classify);
+    match run::block_on(execution.settle(ending)) {
+        Ok(()) => returned,
+        Err(error) => {
+            drop(returned);
+            (edge.refuse)(error)
+        }
+    }
+}
+
+/// Nothing, through a call, so that no lint sees that the branch on it is dead. It gives an `async` closure its
+/// declared return type as an expectation.
+#[must_use]
+pub const fn none<R>() -> Option<R> {
+    None
+}
+
+/// An error of unknown type, to be put into words: by `Display` where it has one.
+#[derive(Debug)]
+pub struct Describe<'a, E>(pub &'a E);
+
+impl<E: Display> Describe<'_, E> {
+    /// The error's text.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        Some(self.0.to_string())
+    }
+}
+
+/// The words for an error without `Display`: none. The inherent method wins where there is one.
+pub trait DescribeAny {
+    /// Nothing.
+    fn text(&self) -> Option<String> {
+        None
+    }
+}
+
+impl<E> DescribeAny for Describe<'_, E> {}

@@ -1,0 +1,289 @@
+//! A row of the table, and the one decision table: what a call does about the row it meets.
+
+use std::{fmt, time::Duration};
+
+use crate::job::{Job, Mode, OnStale};
+
+/// The state of a key, as its row says it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Status {
+    /// Claimed; the lease tells whether the holder is alive.
+    Processing,
+    /// Done; repeats are answered from the row.
+    Completed,
+    /// Failed for good.
+    Failed,
+    /// Free for the next call; the row keeps the history.
+    Released,
+    /// Stopped until a person decides.
+    NeedsReview,
+    /// A word of a newer version or of somebody else: not ours to touch.
+    Other(String),
+}
+
+impl Status {
+    /// The word that stands in the row.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Processing => "processing",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Released => "released",
+            Self::NeedsReview => "needs_review",
+            Self::Other(word) => word,
+        }
+    }
+}
+
+impl From<&str> for Status {
+    fn from(word: &str) -> Self {
+        match word {
+            "processing" => Self::Processing,
+            "completed" => Self::Completed,
+            "failed" => Self::Failed,
+            "released" => Self::Released,
+            "needs_review" => Self::NeedsReview,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One row of the table, as it stood at [`now`](Self::now). Times are microseconds since 1970 on the database's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Record {
+    /// The key as it is stored: with its namespace, long ones by their digest.
+    pub key: String,
+    /// The state.
+    pub status: Status,
+    /// The label of the job that wrote the row last.
+    pub job: Option<String>,
+    /// The shape of that job's template: `billing:<>:<>`.
+    pub template: Option<String>,
+    /// That job's mode.
+    pub mode: Option<String>,
+    /// That job's stale policy.
+    pub on_stale: Option<String>,
+    /// The execution that wrote the row last, 32 hex digits. A foreign worker's row has none.
+    pub owner: Option<String>,
+    /// The fence: it only grows for a key.
+    pub fence: i64,
+    /// How many executions were begun since the key was last free of history.
+    pub attempt: i32,
+    /// How many of them were takeovers.
+    pub takeovers: i32,
+    /// When the lease ends.
+    pub lease_until: Option<i64>,
+    /// The fingerprint of the arguments.
+    pub fingerprint: Option<String>,
+    /// The stored result, JSON text.
+    pub result: Option<String>,
+    /// The last error's text, or why the key needs review.
+    pub error: Option<String>,
+    /// The label of the worker that wrote the row last.
+    pub worker: Option<String>,
+    /// When a finished row stops to count.
+    pub expires_at: Option<i64>,
+    /// When a person was told.
+    pub alerted_at: Option<i64>,
+    /// When the key was first claimed.
+    pub created_at: i64,
+    /// When it was completed.
+    pub completed_at: Option<i64>,
+    /// The database's time when the row was read.
+    pub now: i64,
+}
+
+impl Record {
+    /// What identifies this state of the row for a conditional write.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        Version {
+            status: self.status.clone(),
+            owner: self.owner.clone(),
+            fence: self.fence,
+            lease_until: self.lease_until,
+            created_at: self.created_at,
+        }
+    }
+
+    /// Whether this is the row of one execution.
+    #[must_use]
+    pub fn is_of(&self, owner: &str, fence: i64) -> bool {
+        self.owner.as_deref() == Some(owner) && self.fence == fence
+    }
+
+    /// Whether the holder of a `processing` row is seen alive.
+    #[must_use]
+    pub fn is_alive(&self, now: i64, foreign_stale_after: Duration) -> bool {
+        self.status == Status::Processing && now < self.stale_at(foreign_stale_after)
+    }
+
+    fn stale_at(&self, foreign_stale_after: Duration) -> i64 {
+        self.lease_until.unwrap_or_else(|| self.created_at.saturating_add(micros(foreign_stale_after)))
+    }
+
+    fn is_expired(&self, now: i64) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+
+    /// What is known of an execution that stopped half way, for the person who decides.
+    #[must_use]
+    pub fn evidence(&self) -> String {
+        let worker = self.worker.as_deref().unwrap_or("an unknown worker");
+        let silent = self.lease_until.map_or(0, |end| (self.now - end).max(0)) / 1_000_000;
+        let mut text = format!("attempt {} by {worker} stopped; its lease ended {silent} s ago", self.attempt);
+        if let Some(error) = &self.error {
+            text.push_str("; last error: ");
+            text.push_str(error);
+        }
+        text
+    }
+}
+
+/// The state of a row that a conditional write expects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// The state.
+    pub status: Status,
+    /// The owner.
+    pub owner: Option<String>,
+    /// The fence.
+    pub fence: i64,
+    /// The end of the lease: a heartbeat changes it.
+    pub lease_until: Option<i64>,
+    /// When the row began: tells two foreign claims apart.
+    pub created_at: i64,
+}
+
+/// A duration in microseconds, as deadlines are stored.
+#[must_use]
+pub fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// What a call brings to the decision.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a> {
+    /// The job.
+    pub job: &'a Job,
+    /// The fingerprint of this call's arguments.
+    pub fingerprint: Option<&'a str>,
+    /// When a claim without owner counts as stale.
+    pub foreign_stale_after: Duration,
+}
+
+/// What a call does about the row it meets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Run: nothing stands in the way. `lock_first` claims the row as it is first.
+    Run(Standing),
+    /// Answer from the row.
+    Replay,
+    /// Another template wrote the row.
+    Conflict {
+        /// That template's shape.
+        template: String,
+    },
+    /// Other arguments wrote the row.
+    Mismatch,
+    /// Somebody holds the key and is alive, or its state is not ours to touch.
+    Busy {
+        /// Until when, at the latest, as things are.
+        retry_after: Option<Duration>,
+    },
+    /// A person has to decide; the row does not say so yet.
+    Flag,
+    /// A person has to decide, and the row says so.
+    Review,
+    /// The job failed for good.
+    Failed,
+}
+
+/// What a claim finds in its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// No row.
+    Absent,
+    /// A row past its ttl: a new life of the key.
+    Expired,
+    /// A released row: its history goes on.
+    Released,
+    /// A stale claim: its history goes on, as a takeover.
+    Stale,
+    /// Somebody's claim, which `record_after` does not wait for.
+    Claimed,
+}
+
+/// The decision table: what a call of `terms.job` does about `record` at the database's time `now`.
+#[must_use]
+pub fn decide(record: Option<&Record>, now: i64, terms: &Terms<'_>) -> Decision {
+    let Some(record) = record else { return Decision::Run(Standing::Absent) };
+    match &record.status {
+        Status::Other(_) => return Decision::Busy { retry_after: None },
+        Status::Released => return Decision::Run(Standing::Released),
+        Status::Completed | Status::Failed if record.is_expired(now) => {
+            return Decision::Run(Standing::Expired);
+        }
+        _ => {}
+    }
+    if let Some(template) = &record.template
+        && *template != terms.job.shape()
+    {
+        return Decision::Conflict { template: template.clone() };
+    }
+    if let (Some(theirs), Some(ours)) = (&record.fingerprint, terms.fingerprint)
+        && theirs != ours
+    {
+        return Decision::Mismatch;
+    }
+    match &record.status {
+        Status::Completed => Decision::Replay,
+        Status::Failed => Decision::Failed,
+        Status::NeedsReview => Decision::Review,
+        _ => match terms.job.mode() {
+            Mode::RecordAfter => Decision::Run(Standing::Claimed),
+            Mode::LockFirst => decide_claim(record, now, terms),
+        },
+    }
+}
+
+/// The rows of the table that speak of a claim.
+fn decide_claim(record: &Record, now: i64, terms: &Terms<'_>) -> Decision {
+    let stale_at = record.stale_at(terms.foreign_stale_after);
+    if now < stale_at {
+        let left = u64::try_from(stale_at - now).unwrap_or(0);
+        return Decision::Busy { retry_after: Some(Duration::from_micros(left)) };
+    }
+    let theirs = record.on_stale.as_deref().map_or(OnStale::Retry, OnStale::from_row);
+    let policy = theirs.max(terms.job.stale_policy());
+    let taken = u32::try_from(record.takeovers).unwrap_or(0);
+    if record.owner.is_some() && policy == OnStale::Retry && taken < terms.job.takeover_limit() {
+        Decision::Run(Standing::Stale)
+    } else {
+        Decision::Flag
+    }
+}
+
+/// Whether the ending of a `record_after` body replaces the row it finds. The first completion stays, and nothing
+/// of another template is touched.
+#[must_use]
+pub fn gives_way(record: &Record, now: i64, completes: bool, job: &Job) -> bool {
+    let free = match &record.status {
+        Status::Released => return true,
+        Status::Processing => true,
+        Status::Completed if record.is_expired(now) => return true,
+        Status::Failed if record.is_expired(now) => return true,
+        Status::Failed => completes,
+        Status::Completed | Status::NeedsReview | Status::Other(_) => false,
+    };
+    free && record.template.as_ref().is_none_or(|template| *template == job.shape())
+}
