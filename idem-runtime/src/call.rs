@@ -202,7 +202,7 @@ impl<R, T, E> Call<R, T, E> {
 
 impl<R, E> Edge<R, E> {
     /// The answer of a call whose body does not run.
-    fn answer(&self, admission: Admission) -> Result<Execution, R> {
+    fn answer(&self, admission: Admission) -> Result<Box<Execution>, R> {
         match admission {
             Admission::Run(execution) => Ok(execution),
             Admission::Refused(refusal) => Err((self.refuse)(refusal.report())),

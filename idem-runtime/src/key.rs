@@ -44,6 +44,11 @@ impl Key {
         Err(Error::InvalidKey { template: text.to_owned(), reason: reason.to_owned() })
     }
 
+    /// A key that no template renders.
+    pub(crate) fn raw(text: &str) -> Self {
+        Self(text.into())
+    }
+
     /// The whole text of the key.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -112,6 +112,25 @@ pub struct Replace {
     pub audit: Option<Audit>,
 }
 
+impl Insert {
+    /// Whether this insert made the row that was found: its reply was lost.
+    #[must_use]
+    pub fn made(&self, record: &Record) -> bool {
+        self.row.owner.is_some() && self.row.owner == record.owner && self.row.status == record.status
+    }
+}
+
+impl Replace {
+    /// Whether this replacement made the row that was found: its reply was lost.
+    #[must_use]
+    pub fn made(&self, record: &Record) -> bool {
+        let row = &self.row;
+        let changed = row.owner != self.expected.owner || row.status != self.expected.status;
+        let carried = row.owner.is_some() && row.owner == record.owner && row.status == record.status;
+        changed && carried && row.attempt == record.attempt && row.result == record.result
+    }
+}
+
 /// All that a writer sets of a row. Fence, `created_at` and `completed_at` are the database's business.
 #[derive(Debug, Clone)]
 pub struct NewRow {
@@ -145,6 +164,29 @@ pub struct NewRow {
     pub expires: Moment,
     /// When a person was told.
     pub alerted: Moment,
+}
+
+impl NewRow {
+    /// The row as it was, history and all, in another state.
+    pub(crate) fn with_history(record: &Record, status: Status) -> Self {
+        Self {
+            status,
+            job: record.job.clone(),
+            template: record.template.clone(),
+            mode: record.mode.clone(),
+            on_stale: record.on_stale.clone(),
+            owner: record.owner.clone(),
+            attempt: record.attempt,
+            takeovers: record.takeovers,
+            lease: record.lease_until.into(),
+            fingerprint: record.fingerprint.clone(),
+            result: record.result.clone(),
+            error: record.error.clone(),
+            worker: record.worker.clone(),
+            expires: record.expires_at.into(),
+            alerted: record.alerted_at.into(),
+        }
+    }
 }
 
 /// A point in time that goes into a row.

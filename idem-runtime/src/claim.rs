@@ -1,0 +1,129 @@
+//! A claim that was granted: its owner, its fence, its lease, and the duty to end it.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::watch;
+
+use crate::{
+    error::Error,
+    key::hex,
+    service::Service,
+    store::{Ending, Finish},
+};
+
+/// A random 128-bit id for one execution, as 32 hex digits. Never a host name or a process id: both come again.
+pub(crate) fn new_owner() -> Result<String, Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Error::Config {
+        message: "the operating system gives no random numbers, which every execution needs to be told apart".into(),
+        source: Some(Box::new(error)),
+    })?;
+    Ok(hex(&bytes))
+}
+
+/// How long a claim counts, on the local monotonic clock.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    term: Duration,
+    state: watch::Sender<LeaseState>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct LeaseState {
+    ends: Instant,
+    lost: bool,
+}
+
+impl Lease {
+    /// A lease that counts from when its claim was sent.
+    pub(crate) fn new(term: Duration, sent: Instant) -> Self {
+        Self { term, state: watch::Sender::new(LeaseState { ends: sent + term, lost: false }) }
+    }
+
+    pub(crate) fn term(&self) -> Duration {
+        self.term
+    }
+
+    /// The local end of the lease, as things are.
+    pub(crate) fn ends(&self) -> Instant {
+        self.state.borrow().ends
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        let state = *self.state.borrow();
+        state.lost || Instant::now() >= state.ends
+    }
+
+    /// A renewal that was sent at `sent` was confirmed: the claim stands, also if its local end had passed.
+    pub(crate) fn renew(&self, sent: Instant) {
+        self.state.send_modify(|state| state.ends = state.ends.max(sent + self.term));
+    }
+
+    /// The row belongs to somebody else, or nothing was confirmed for a whole lease.
+    pub(crate) fn lose(&self) {
+        self.state.send_if_modified(|state| !std::mem::replace(&mut state.lost, true));
+    }
+
+    /// Resolves when the lease is lost.
+    pub(crate) async fn lost(&self) {
+        // The sender lives in `self`, so waiting cannot fail.
+        let _ = self.state.subscribe().wait_for(|state| state.lost).await;
+    }
+}
+
+/// A granted claim. Whoever drops it without ending it gives it back: nothing ran under it.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Claim {
+    service: Service,
+    key: Arc<str>,
+    owner: String,
+    fence: i64,
+    lease: Arc<Lease>,
+    open: bool,
+}
+
+impl Claim {
+    pub(crate) fn new(service: Service, key: Arc<str>, owner: String, fence: i64, lease: Lease) -> Self {
+        Self { service, key, owner, fence, lease: Arc::new(lease), open: true }
+    }
+
+    pub(crate) fn fence(&self) -> i64 {
+        self.fence
+    }
+
+    pub(crate) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    pub(crate) fn key(&self) -> &Arc<str> {
+        &self.key
+    }
+
+    pub(crate) fn lease(&self) -> &Arc<Lease> {
+        &self.lease
+    }
+
+    /// Ends the claim; the ending is on its way when this returns.
+    pub(crate) fn end(mut self, ending: Ending) -> (Service, Finish, Arc<Lease>) {
+        self.open = false;
+        (self.service.clone(), self.finish(ending), Arc::clone(&self.lease))
+    }
+
+    fn finish(&self, ending: Ending) -> Finish {
+        Finish { key: Arc::clone(&self.key), owner: self.owner.clone(), fence: self.fence, ending }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.open {
+            let purge_after = self.service.limits().released_for;
+            let ending = Ending::Released { error: None, purge_after, withdrawn: true };
+            self.service.finish_detached(self.finish(ending), self.lease.ends());
+        }
+    }
+}

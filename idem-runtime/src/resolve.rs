@@ -1,0 +1,289 @@
+//! What a person decides about a key that stopped.
+
+use std::{
+    future::{Future, IntoFuture},
+    pin::Pin,
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use crate::{
+    error::Error,
+    idem::{Idem, store_error},
+    record::{Record, Status},
+    store::{Answer, Audit, Moment, NewRow, Replace, StoreError},
+};
+
+/// What a person found out about a key's effect.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Resolution {
+    /// It happened. Repeats replay the given result, or get `Error::AlreadyCompleted`.
+    Completed(Option<Value>),
+    /// It did not happen: the key is free. Re-enqueue the job.
+    Retry,
+    /// It did not happen and never will: repeats get `Error::PreviouslyFailed`.
+    Failed,
+}
+
+impl Resolution {
+    fn status(&self) -> Status {
+        match self {
+            Self::Completed(_) => Status::Completed,
+            Self::Retry => Status::Released,
+            Self::Failed => Status::Failed,
+        }
+    }
+}
+
+/// What became of a resolution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Resolved {
+    /// The row says so now.
+    #[non_exhaustive]
+    Changed {
+        /// The state before.
+        from: Status,
+        /// The state now.
+        to: Status,
+        /// Whether the job has to be enqueued again for the key to go on.
+        reenqueue: bool,
+    },
+    /// Nothing was changed, and why.
+    #[non_exhaustive]
+    Refused {
+        /// Why, and what would help.
+        reason: String,
+    },
+    /// There is no row of this key.
+    NotFound,
+}
+
+type Deciding = Pin<Box<dyn Future<Output = Result<Resolved, Error>> + Send>>;
+
+/// A resolution in the making: `idem.resolve(key, Resolution::Retry).note("not in the ledger").await`.
+///
+/// It re-checks the row's state, owner and fence in the statement that writes, is refused while the holder is seen
+/// alive, and leaves a line in the audit table.
+#[derive(Debug)]
+#[must_use = "a resolution does nothing until it is awaited"]
+pub struct Resolve {
+    deed: Deed,
+    resolution: Resolution,
+}
+
+impl Resolve {
+    pub(crate) fn new(idem: Idem, key: String, resolution: Resolution) -> Self {
+        Self { deed: Deed::new(idem, key), resolution }
+    }
+
+    /// Why: for the audit table.
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.deed.note = note.into();
+        self
+    }
+
+    /// Who: for the audit table; the worker label by default.
+    pub fn actor(mut self, actor: impl Into<String>) -> Self {
+        self.deed.actor = actor.into();
+        self
+    }
+
+    /// Also where the holder is seen alive or the key is completed. The fence is raised, so that the holder's own
+    /// completion is refused.
+    pub fn force(mut self) -> Self {
+        self.deed.force = true;
+        self
+    }
+
+    async fn decide(self) -> Result<Resolved, Error> {
+        let Self { deed, resolution } = self;
+        let to = resolution.status();
+        let record = match deed.look(to.as_str()).await? {
+            Look::At(record) => record,
+            Look::Answer(resolved) => return Ok(resolved),
+        };
+        let reenqueue = resolution == Resolution::Retry;
+        let alive = record.is_alive(record.now, deed.idem.service().limits().foreign_stale_after);
+        let replace = Replace {
+            key: record.key.as_str().into(),
+            expected: record.version(),
+            raise_fence: alive || (deed.force && record.status != Status::NeedsReview),
+            renew_birth: false,
+            audit: Some(deed.audit(&record, to.as_str())),
+            row: deed.row(&record, resolution),
+        };
+        let store = Arc::clone(deed.idem.service().store());
+        match deed.write(async move { store.replace(&replace).await }).await? {
+            Answer::Written { .. } => Ok(Resolved::Changed { from: record.status, to, reenqueue }),
+            Answer::Found(now) => Ok(changed_meanwhile(&now.status)),
+            Answer::Gone => Ok(Resolved::NotFound),
+        }
+    }
+}
+
+impl IntoFuture for Resolve {
+    type Output = Result<Resolved, Error>;
+    type IntoFuture = Deciding;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.decide())
+    }
+}
+
+/// Deletes a key and its history: `idem.forget(key).note("test data").await`. The next call of its job runs afresh.
+///
+/// It re-checks the row in the statement that deletes, is refused while the holder is seen alive, and leaves a line in
+/// the audit table.
+#[derive(Debug)]
+#[must_use = "nothing is forgotten until it is awaited"]
+pub struct Forget {
+    deed: Deed,
+}
+
+impl Forget {
+    pub(crate) fn new(idem: Idem, key: String) -> Self {
+        Self { deed: Deed::new(idem, key) }
+    }
+
+    /// Why: for the audit table.
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.deed.note = note.into();
+        self
+    }
+
+    /// Who: for the audit table; the worker label by default.
+    pub fn actor(mut self, actor: impl Into<String>) -> Self {
+        self.deed.actor = actor.into();
+        self
+    }
+
+    /// Also where the holder is seen alive or the key is completed.
+    pub fn force(mut self) -> Self {
+        self.deed.force = true;
+        self
+    }
+
+    async fn decide(self) -> Result<Resolved, Error> {
+        const FORGOTTEN: &str = "forgotten";
+        let record = match self.deed.look(FORGOTTEN).await? {
+            Look::At(record) => record,
+            Look::Answer(resolved) => return Ok(resolved),
+        };
+        let audit = self.deed.audit(&record, FORGOTTEN);
+        let store = Arc::clone(self.deed.idem.service().store());
+        let (key, expected) = (record.key.clone(), record.version());
+        let forgotten = self.deed.write(async move { store.forget(&key, &expected, &audit).await }).await?;
+        if forgotten {
+            let to = Status::Other(FORGOTTEN.into());
+            Ok(Resolved::Changed { from: record.status, to, reenqueue: true })
+        } else {
+            Ok(changed_meanwhile(&record.status))
+        }
+    }
+}
+
+impl IntoFuture for Forget {
+    type Output = Result<Resolved, Error>;
+    type IntoFuture = Deciding;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.decide())
+    }
+}
+
+fn changed_meanwhile(status: &Status) -> Resolved {
+    Resolved::Refused { reason: format!("the row changed in the meantime (it was last seen `{status}`); look again") }
+}
+
+/// Who does what to which key, and why.
+#[derive(Debug)]
+struct Deed {
+    idem: Idem,
+    key: String,
+    actor: String,
+    note: String,
+    force: bool,
+}
+
+/// The row that a deed is about, or why there is nothing to do.
+enum Look {
+    At(Record),
+    Answer(Resolved),
+}
+
+impl Deed {
+    fn new(idem: Idem, key: String) -> Self {
+        let actor = idem.worker().to_owned();
+        Self { idem, key, actor, note: String::new(), force: false }
+    }
+
+    async fn look(&self, to: &str) -> Result<Look, Error> {
+        let Some(record) = self.idem.lookup(&self.key).await? else {
+            return Ok(Look::Answer(Resolved::NotFound));
+        };
+        let alive = record.is_alive(record.now, self.idem.service().limits().foreign_stale_after);
+        let reason = match &record.status {
+            _ if self.force => None,
+            Status::Processing if alive => {
+                let owner = record.owner.as_deref().unwrap_or("a foreign worker");
+                let worker = record.worker.as_deref().unwrap_or("unknown");
+                let left = record.lease_until.map_or(0, |end| end - record.now) / 1_000_000;
+                Some(format!(
+                    "its holder is alive (owner {owner}, worker {worker}, lease for {left} s more); wait, or force it"
+                ))
+            }
+            Status::Completed => Some("it is completed; force it to change that".to_owned()),
+            Status::Other(word) => Some(format!("`{word}` is not a state of ours; force it to change that")),
+            status if status.as_str() == to => Some(format!("it is `{to}` already")),
+            _ => None,
+        };
+        Ok(match reason {
+            Some(reason) => Look::Answer(Resolved::Refused { reason }),
+            None => Look::At(record),
+        })
+    }
+
+    fn audit(&self, record: &Record, to: &str) -> Audit {
+        Audit {
+            actor: self.actor.clone(),
+            from_status: record.status.to_string(),
+            to_status: to.to_owned(),
+            note: self.note.clone(),
+            old_result: record.result.clone(),
+        }
+    }
+
+    /// The row with its history, in its new state.
+    fn row(&self, record: &Record, resolution: Resolution) -> NewRow {
+        let status = resolution.status();
+        let expires = match status {
+            Status::Released => Moment::In(self.idem.service().limits().released_for),
+            _ => Moment::Never,
+        };
+        NewRow {
+            lease: Moment::Never,
+            expires,
+            result: match resolution {
+                Resolution::Completed(result) => result.map(|json| json.to_string()),
+                Resolution::Retry | Resolution::Failed => None,
+            },
+            error: match status {
+                Status::Failed if !self.note.is_empty() => Some(self.note.clone()),
+                _ => record.error.clone(),
+            },
+            ..NewRow::with_history(record, status)
+        }
+    }
+
+    /// Writes, whatever becomes of the caller.
+    async fn write<T: Send + 'static>(
+        &self,
+        writing: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let written = self.idem.service().complete(writing).await.map_err(|failure| failure.into_error(None))?;
+        written.map_err(store_error)
+    }
+}

@@ -1,0 +1,454 @@
+//! The background thread: one queue, own connections, whatever waits goes out as one statement.
+//!
+//! A job's future may be dropped at any point and a job's body may block its executor; neither reaches a statement,
+//! because all of them run here. A store that answers at once (`memory:`) is called on the caller's own thread.
+
+mod queue;
+
+use std::{
+    future::Future,
+    pin::Pin,
+    process,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    claim::{Claim, Lease},
+    error::Error,
+    heartbeat::Live,
+    key::Key,
+    record::Record,
+    store::{Answer, ErrorClass, Finish, Insert, Replace, Store, StoreError},
+};
+
+/// The limits that the builder sets.
+#[derive(Debug, Clone)]
+pub(crate) struct Limits {
+    /// How long a claim or a look-up waits for a busy or absent store.
+    pub(crate) store_timeout: Duration,
+    /// How long `record_after` tries to record.
+    pub(crate) record_for: Duration,
+    /// When a claim without owner counts as stale.
+    pub(crate) foreign_stale_after: Duration,
+    /// What `NeedsReview` answers as `retry_after`.
+    pub(crate) review_after: Duration,
+    /// How long a released row is kept.
+    pub(crate) released_for: Duration,
+    /// The longest result that is stored, in bytes of JSON.
+    pub(crate) result_limit: usize,
+    /// How many claims and look-ups may wait.
+    pub(crate) queue: usize,
+}
+
+/// Why the service did not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The store said so, for as long as the request was willing to wait.
+    Store(StoreError),
+    /// Too many requests wait already.
+    Full,
+    /// The thread is gone.
+    Gone,
+}
+
+impl Failure {
+    /// The error of a call whose body did not run.
+    pub(crate) fn into_error(self, key: Option<&Key>) -> Error {
+        let key = key.cloned();
+        match self {
+            Self::Store(error) => {
+                let message = error.to_string();
+                Error::Store { key, message, source: Some(Box::new(error)) }
+            }
+            Self::Full => Error::Store {
+                key,
+                message: "too many claims wait for the store; deliver again later".into(),
+                source: None,
+            },
+            Self::Gone => Error::ServiceGone { key },
+        }
+    }
+}
+
+/// What a request asks of the store.
+#[derive(Debug)]
+enum Work {
+    Insert(Insert),
+    Replace(Box<Replace>),
+    Finish(Finish),
+    Read(Arc<str>),
+}
+
+impl Work {
+    fn key(&self) -> &Arc<str> {
+        match self {
+            Self::Insert(insert) => &insert.key,
+            Self::Replace(replace) => &replace.key,
+            Self::Finish(finish) => &finish.key,
+            Self::Read(key) => key,
+        }
+    }
+
+    fn as_insert(&self) -> Option<&Insert> {
+        if let Self::Insert(insert) = self { Some(insert) } else { None }
+    }
+
+    fn as_finish(&self) -> Option<&Finish> {
+        if let Self::Finish(finish) = self { Some(finish) } else { None }
+    }
+
+    /// The owner of the claim that a write asks for.
+    fn owner(&self) -> Option<&str> {
+        match self {
+            Self::Insert(Insert { row, .. }) => row.owner.as_deref(),
+            Self::Replace(replace) => replace.row.owner.as_deref(),
+            Self::Finish(_) | Self::Read(_) => None,
+        }
+    }
+}
+
+/// What the store answered.
+#[derive(Debug)]
+enum Done {
+    Granted(Claim),
+    Answer(Answer),
+    Read(Option<Record>),
+}
+
+/// How long a request is worth trying.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// When to give up.
+    pub(crate) until: Instant,
+    /// How long one statement may take.
+    pub(crate) statement: Duration,
+    /// Whether a refusal is tried again as well: an ending may meet a database that is read-only for a moment.
+    pub(crate) insist: bool,
+}
+
+/// The longest that any statement may take.
+const LONGEST_STATEMENT: Duration = Duration::from_millis(2_500);
+
+impl Patience {
+    /// Patience with a lease: statements stay below a third of it.
+    pub(crate) fn new(until: Instant, lease: Option<Duration>) -> Self {
+        let third = lease.map_or(LONGEST_STATEMENT, |lease| lease / 3);
+        Self { until, statement: third.min(LONGEST_STATEMENT), insist: false }
+    }
+
+    pub(crate) fn insisting(self) -> Self {
+        Self { insist: true, ..self }
+    }
+}
+
+/// A request on its way through the queue.
+#[derive(Debug)]
+struct Request {
+    work: Work,
+    /// Where the work asks for a claim: the lease, and who takes it back from a caller that is gone.
+    claims: Option<(Service, Duration)>,
+    patience: Patience,
+    reply: oneshot::Sender<Result<Done, Failure>>,
+    /// Counts as waiting, and is bounded.
+    place: Option<Place>,
+    tries: u32,
+    alone: bool,
+    /// When the first statement was sent that may have been carried out.
+    sent: Option<Instant>,
+}
+
+/// A bounded place in the queue.
+#[derive(Debug)]
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+enum Message {
+    Request(Box<Request>),
+    Task(Pin<Box<dyn Future<Output = ()> + Send>>),
+}
+
+/// A handle of the background thread.
+#[derive(Debug, Clone)]
+pub(crate) struct Service(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    store: Arc<dyn Store>,
+    messages: mpsc::UnboundedSender<Message>,
+    waiting: Arc<AtomicUsize>,
+    live: Arc<Live>,
+    limits: Limits,
+    process: u32,
+}
+
+/// What an attempt to claim comes to.
+#[derive(Debug)]
+pub(crate) enum Attempt {
+    /// The claim is ours.
+    Held(Claim),
+    /// This row stands in the way.
+    Found(Box<Record>),
+    /// The expected row is gone.
+    Gone,
+}
+
+impl Service {
+    /// Starts the background thread.
+    pub(crate) fn start(store: Arc<dyn Store>, limits: Limits) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Error::Config { message: "cannot start a runtime".into(), source: Some(error.into()) })?;
+        let (messages, inbox) = mpsc::unbounded_channel();
+        let live = Arc::new(Live::default());
+        let shared = Arc::new(Shared {
+            store: Arc::clone(&store),
+            messages,
+            waiting: Arc::default(),
+            live: Arc::clone(&live),
+            limits,
+            process: process::id(),
+        });
+        thread::Builder::new()
+            .name("idem".into())
+            .spawn(move || {
+                // Leases must not look alive when this thread is gone, however it went.
+                let last_words = LoseAll(Arc::clone(&live));
+                runtime.block_on(async move {
+                    tokio::spawn(Arc::clone(&live).beat(Arc::clone(&store)));
+                    queue::serve(store, inbox).await;
+                });
+                drop(last_words);
+            })
+            .map_err(|error| Error::Config {
+                message: "cannot start the background thread".into(),
+                source: Some(error.into()),
+            })?;
+        Ok(Self(shared))
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.0.live
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    /// Whether two handles lead to the same thread.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Tries to claim an absent key.
+    pub(crate) async fn claim(&self, insert: Insert, lease: Duration, patience: Patience) -> Result<Attempt, Failure> {
+        self.attempt(Work::Insert(insert), lease, patience).await
+    }
+
+    /// Tries to claim a key whose row was seen.
+    pub(crate) async fn take(&self, replace: Replace, lease: Duration, patience: Patience) -> Result<Attempt, Failure> {
+        self.attempt(Work::Replace(Box::new(replace)), lease, patience).await
+    }
+
+    async fn attempt(&self, work: Work, lease: Duration, patience: Patience) -> Result<Attempt, Failure> {
+        match self.call(work, Some(lease), patience, true)?.wait().await? {
+            Done::Granted(claim) => Ok(Attempt::Held(claim)),
+            Done::Answer(Answer::Found(record)) => Ok(Attempt::Found(record)),
+            Done::Answer(Answer::Gone | Answer::Written { .. }) | Done::Read(_) => Ok(Attempt::Gone),
+        }
+    }
+
+    /// Writes a row where there is none.
+    pub(crate) async fn insert(&self, insert: Insert, patience: Patience) -> Result<Answer, Failure> {
+        self.write(Work::Insert(insert), patience).await
+    }
+
+    /// Writes a row in the place of the one that was seen.
+    pub(crate) async fn replace(&self, replace: Replace, patience: Patience) -> Result<Answer, Failure> {
+        self.write(Work::Replace(Box::new(replace)), patience).await
+    }
+
+    /// Ends an execution. The ending is on its way as soon as this is called, whatever becomes of the future.
+    pub(crate) fn finish(
+        &self,
+        finish: Finish,
+        patience: Patience,
+    ) -> impl Future<Output = Result<Answer, Failure>> + use<> {
+        let waiting = self.call(Work::Finish(finish), None, patience.insisting(), false);
+        async { waiting?.wait().await.map(into_answer) }
+    }
+
+    /// Ends an execution without waiting for it: for `Drop`.
+    pub(crate) fn finish_detached(&self, finish: Finish, lease_ends: Instant) {
+        let until = lease_ends.max(Instant::now() + self.limits().store_timeout);
+        // Where even this cannot be sent, the lease ends by itself.
+        drop(self.call(Work::Finish(finish), None, Patience::new(until, None).insisting(), false));
+    }
+
+    /// Reads a row.
+    pub(crate) async fn read(&self, key: Arc<str>, patience: Patience) -> Result<Option<Record>, Failure> {
+        match self.call(Work::Read(key), None, patience, true)?.wait().await? {
+            Done::Read(record) => Ok(record),
+            Done::Answer(Answer::Found(record)) => Ok(Some(*record)),
+            Done::Answer(_) | Done::Granted(_) => Ok(None),
+        }
+    }
+
+    async fn write(&self, work: Work, patience: Patience) -> Result<Answer, Failure> {
+        self.call(work, None, patience, false)?.wait().await.map(into_answer)
+    }
+
+    /// Patience of a claim or a look-up.
+    pub(crate) fn patience(&self, lease: Option<Duration>) -> Patience {
+        Patience::new(Instant::now() + self.limits().store_timeout, lease)
+    }
+
+    /// Runs a future to its end, whatever becomes of the caller.
+    pub(crate) async fn complete<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Failure> {
+        if self.0.store.is_local() { Ok(future.await) } else { self.background(future).await }
+    }
+
+    /// Runs a future on the background thread, where there is a clock.
+    pub(crate) async fn background<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Message::Task(Box::pin(async move {
+            let _ = reply.send(future.await);
+        })))?;
+        answer.await.map_err(|_| Failure::Gone)
+    }
+
+    /// Sleeps on the background thread's clock: the caller may have no runtime.
+    pub(crate) async fn sleep(&self, duration: Duration) -> Result<(), Failure> {
+        self.background(async move { tokio::time::sleep(duration).await }).await
+    }
+
+    fn call(
+        &self,
+        work: Work,
+        lease: Option<Duration>,
+        patience: Patience,
+        bounded: bool,
+    ) -> Result<Waiting, Failure> {
+        if self.0.store.is_local() {
+            return Ok(Waiting::Ready(Box::new(self.call_local(&work, lease)?)));
+        }
+        let place = if bounded { Some(self.place()?) } else { None };
+        let (reply, answer) = oneshot::channel();
+        let claims = lease.map(|lease| (self.clone(), lease));
+        let request = Request { work, claims, patience, reply, place, tries: 0, alone: false, sent: None };
+        self.send(Message::Request(Box::new(request)))?;
+        Ok(Waiting::Queued(answer))
+    }
+
+    /// A store that answers at once is asked here and now.
+    fn call_local(&self, work: &Work, lease: Option<Duration>) -> Result<Done, Failure> {
+        let sent = Instant::now();
+        let mut answer = std::pin::pin!(perform_alone(&*self.0.store, work));
+        match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(Done::Answer(answer))) => Ok(match lease {
+                Some(lease) => self.granted(work, lease, sent, answer),
+                None => Done::Answer(answer),
+            }),
+            Poll::Ready(done) => done.map_err(Failure::Store),
+            Poll::Pending => Err(Failure::Gone),
+        }
+    }
+
+    fn place(&self) -> Result<Place, Failure> {
+        let place = Place(Arc::clone(&self.0.waiting));
+        let before = self.0.waiting.fetch_add(1, Ordering::Relaxed);
+        if before < self.limits().queue { Ok(place) } else { Err(Failure::Full) }
+    }
+
+    fn send(&self, message: Message) -> Result<(), Failure> {
+        // A forked child has the queue's memory and not its thread.
+        if process::id() != self.0.process {
+            return Err(Failure::Gone);
+        }
+        self.0.messages.send(message).map_err(|_| Failure::Gone)
+    }
+
+    /// Makes a claim of an owner's write.
+    fn granted(&self, work: &Work, lease: Duration, sent: Instant, answer: Answer) -> Done {
+        match (answer, work.owner()) {
+            (Answer::Written { fence }, Some(owner)) => Done::Granted(Claim::new(
+                self.clone(),
+                Arc::clone(work.key()),
+                owner.to_owned(),
+                fence,
+                Lease::new(lease, sent),
+            )),
+            (answer, _) => Done::Answer(answer),
+        }
+    }
+}
+
+fn into_answer(done: Done) -> Answer {
+    match done {
+        Done::Answer(answer) => answer,
+        Done::Granted(claim) => Answer::Written { fence: claim.fence() },
+        Done::Read(record) => record.map_or(Answer::Gone, |record| Answer::Found(Box::new(record))),
+    }
+}
+
+/// A request whose answer is awaited.
+enum Waiting {
+    Queued(oneshot::Receiver<Result<Done, Failure>>),
+    Ready(Box<Done>),
+}
+
+impl Waiting {
+    async fn wait(self) -> Result<Done, Failure> {
+        match self {
+            Self::Queued(answer) => answer.await.map_err(|_| Failure::Gone)?,
+            Self::Ready(done) => Ok(*done),
+        }
+    }
+}
+
+/// One request by itself.
+async fn perform_alone(store: &dyn Store, work: &Work) -> Result<Done, StoreError> {
+    fn only<T>(answers: Vec<T>) -> Result<T, StoreError> {
+        answers.into_iter().next().ok_or_else(|| {
+            StoreError::new(ErrorClass::Permanent, "reading an answer", "the store gave none for a request")
+        })
+    }
+    Ok(match work {
+        Work::Insert(insert) => Done::Answer(only(store.insert(std::slice::from_ref(insert)).await?)?),
+        Work::Replace(replace) => Done::Answer(store.replace(replace).await?),
+        Work::Finish(finish) => Done::Answer(only(store.finish(std::slice::from_ref(finish)).await?)?),
+        Work::Read(key) => Done::Read(only(store.read(std::slice::from_ref(key)).await?)?),
+    })
+}
+
+/// Declares all leases lost when the thread ends.
+struct LoseAll(Arc<Live>);
+
+impl Drop for LoseAll {
+    fn drop(&mut self) {
+        self.0.lose_all();
+    }
+}

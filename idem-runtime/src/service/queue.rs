@@ -1,0 +1,378 @@
+//! The queue: requests wait here for a free writer, and all that wait for the same kind of statement share one.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    future::poll_fn,
+    hash::{BuildHasher, RandomState},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    sync::mpsc,
+    task::{JoinError, JoinSet},
+    time::Sleep,
+};
+
+use super::{Done, Failure, Message, Request, Work, perform_alone};
+use crate::{
+    record::Record,
+    store::{Answer, ErrorClass, Finish, Insert, Store, StoreError},
+};
+
+/// The most items that one statement carries.
+const LARGEST_BATCH: usize = 256;
+/// The pause before the first repetition; it doubles up to the longest.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The kinds of statement. Requests of one kind can share one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Finish,
+    Insert,
+    Replace,
+    Read,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Finish, Self::Insert, Self::Replace, Self::Read];
+
+    fn of(work: &Work) -> Self {
+        match work {
+            Work::Finish(_) => Self::Finish,
+            Work::Insert(_) => Self::Insert,
+            Work::Replace(_) => Self::Replace,
+            Work::Read(_) => Self::Read,
+        }
+    }
+
+    fn is_write(self) -> bool {
+        self != Self::Read
+    }
+
+    fn largest_batch(self) -> usize {
+        if self == Self::Replace { 1 } else { LARGEST_BATCH }
+    }
+}
+
+/// A batch that came back from the store.
+struct Batch {
+    kind: Kind,
+    requests: Vec<Request>,
+    outcome: Result<Vec<Done>, StoreError>,
+}
+
+/// What happens next.
+enum Event {
+    Batch(Result<Batch, JoinError>),
+    Messages(usize),
+    PauseOver,
+}
+
+struct Queue {
+    store: Arc<dyn Store>,
+    /// Requests that can go out, by kind; at most one for each key.
+    ready: [VecDeque<Request>; Kind::ALL.len()],
+    /// For each key that has a request in `ready` or under way: those that wait behind it, in order.
+    behind: HashMap<Arc<str>, VecDeque<Request>>,
+    /// Requests that are tried again later.
+    paused: Vec<(Instant, Request)>,
+    under_way: JoinSet<Batch>,
+    writes: usize,
+    reads: usize,
+    /// The kind that is looked at first; it moves on, so that none starves.
+    first: usize,
+    chance: RandomState,
+}
+
+/// Serves requests until every handle is gone and everything is answered.
+pub(super) async fn serve(store: Arc<dyn Store>, mut inbox: mpsc::UnboundedReceiver<Message>) {
+    let mut queue = Queue::new(store);
+    let mut messages = Vec::new();
+    let mut open = true;
+    while open || !queue.is_empty() {
+        queue.dispatch();
+        match queue.next(&mut inbox, &mut messages, open).await {
+            Event::Batch(Ok(batch)) => queue.settle(batch),
+            Event::Batch(Err(error)) => {
+                tracing::error!(%error, "the background service failed; its leases count as lost");
+                return;
+            }
+            Event::Messages(0) => open = false,
+            Event::Messages(_) => {
+                for message in messages.drain(..) {
+                    match message {
+                        Message::Request(request) => queue.accept(*request),
+                        Message::Task(task) => drop(tokio::spawn(task)),
+                    }
+                }
+            }
+            Event::PauseOver => queue.resume(Instant::now()),
+        }
+    }
+}
+
+impl Queue {
+    fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            ready: Default::default(),
+            behind: HashMap::new(),
+            paused: Vec::new(),
+            under_way: JoinSet::new(),
+            writes: 0,
+            reads: 0,
+            first: 0,
+            chance: RandomState::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.behind.is_empty() && self.paused.is_empty()
+    }
+
+    async fn next(
+        &mut self,
+        inbox: &mut mpsc::UnboundedReceiver<Message>,
+        messages: &mut Vec<Message>,
+        open: bool,
+    ) -> Event {
+        let pause = self.paused.iter().map(|(until, _)| *until).min();
+        let mut pause: Option<Pin<Box<Sleep>>> =
+            pause.map(|until| Box::pin(tokio::time::sleep_until(until.into())));
+        poll_fn(|cx| {
+            if let Poll::Ready(Some(batch)) = self.under_way.poll_join_next(cx) {
+                return Poll::Ready(Event::Batch(batch));
+            }
+            if open && let Poll::Ready(count) = inbox.poll_recv_many(cx, messages, 4 * LARGEST_BATCH) {
+                return Poll::Ready(Event::Messages(count));
+            }
+            match &mut pause {
+                Some(pause) => pause.as_mut().poll(cx).map(|()| Event::PauseOver),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Takes a request in: to the front if its key is free, behind the others of its key if not.
+    fn accept(&mut self, request: Request) {
+        match self.behind.get_mut(request.work.key()) {
+            Some(others) => others.push_back(request),
+            None => {
+                self.behind.insert(Arc::clone(request.work.key()), VecDeque::new());
+                self.enqueue(request);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, request: Request) {
+        self.ready[Kind::of(&request.work) as usize].push_back(request);
+    }
+
+    /// Lets the next request of a key come to the front.
+    fn release(&mut self, key: &Arc<str>) {
+        match self.behind.get_mut(key).map(VecDeque::pop_front) {
+            Some(Some(next)) => self.enqueue(next),
+            Some(None) => drop(self.behind.remove(key)),
+            None => {}
+        }
+    }
+
+    fn resume(&mut self, now: Instant) {
+        let (due, later) = std::mem::take(&mut self.paused).into_iter().partition(|(until, _)| *until <= now);
+        self.paused = later;
+        for (_, request) in due {
+            self.accept(request);
+        }
+    }
+
+    /// Sends what can be sent.
+    fn dispatch(&mut self) {
+        for step in 0..Kind::ALL.len() {
+            let kind = Kind::ALL[(self.first + step) % Kind::ALL.len()];
+            while self.has_room(kind) {
+                let requests = self.take(kind);
+                if requests.is_empty() {
+                    break;
+                }
+                self.send(kind, requests);
+            }
+        }
+    }
+
+    fn has_room(&self, kind: Kind) -> bool {
+        let writers = self.store.writers();
+        if kind.is_write() { self.writes < writers } else { self.reads < writers.max(1) }
+    }
+
+    /// The next batch of a kind. Callers that are gone claim nothing.
+    fn take(&mut self, kind: Kind) -> Vec<Request> {
+        let mut requests: Vec<Request> = Vec::new();
+        while requests.len() < kind.largest_batch() {
+            let Some(request) = self.ready[kind as usize].pop_front() else { break };
+            if request.is_abandoned() {
+                let key = Arc::clone(request.work.key());
+                drop(request);
+                self.release(&key);
+            } else if request.alone && !requests.is_empty() {
+                self.ready[kind as usize].push_front(request);
+                break;
+            } else {
+                let alone = request.alone;
+                requests.push(request);
+                if alone {
+                    break;
+                }
+            }
+        }
+        // Every process takes the rows of a batch in the same order, so that two batches cannot wait for each other.
+        requests.sort_unstable_by(|a, b| a.work.key().cmp(b.work.key()));
+        requests
+    }
+
+    fn send(&mut self, kind: Kind, mut requests: Vec<Request>) {
+        self.first = (kind as usize + 1) % Kind::ALL.len();
+        *(if kind.is_write() { &mut self.writes } else { &mut self.reads }) += 1;
+        let now = Instant::now();
+        for request in &mut requests {
+            request.sent.get_or_insert(now);
+        }
+        let store = Arc::clone(&self.store);
+        self.under_way.spawn(async move {
+            let limit = requests.iter().map(|request| request.patience.statement).min().unwrap_or_default();
+            let outcome = match tokio::time::timeout(limit, perform(&*store, kind, &mut requests)).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(StoreError::new(
+                    ErrorClass::Transient,
+                    "waiting for the database",
+                    format!("no answer within {limit:?}"),
+                )),
+            };
+            Batch { kind, requests, outcome }
+        });
+    }
+
+    /// Hands out the answers of a batch, or arranges that it is tried again.
+    fn settle(&mut self, batch: Batch) {
+        *(if batch.kind.is_write() { &mut self.writes } else { &mut self.reads }) -= 1;
+        let keys: Vec<Arc<str>> = batch.requests.iter().map(|request| Arc::clone(request.work.key())).collect();
+        match batch.outcome {
+            Ok(answers) => {
+                for (request, done) in batch.requests.into_iter().zip(answers) {
+                    let key = Arc::clone(request.work.key());
+                    if let Done::Answer(Answer::Found(record)) = &done {
+                        self.share(&key, record);
+                    }
+                    request.answer(done);
+                }
+            }
+            Err(error) => self.again(batch.requests, &error),
+        }
+        for key in &keys {
+            self.release(key);
+        }
+    }
+
+    /// Answers those that wait behind a claim with the row that it met: they came before the answer did.
+    fn share(&mut self, key: &Arc<str>, record: &Record) {
+        let Some(others) = self.behind.get_mut(key) else { return };
+        while others.front().is_some_and(|request| matches!(request.work, Work::Insert(_) | Work::Read(_))) {
+            if let Some(request) = others.pop_front() {
+                request.answer(Done::Answer(Answer::Found(Box::new(record.clone()))));
+            }
+        }
+    }
+
+    fn again(&mut self, requests: Vec<Request>, error: &StoreError) {
+        let now = Instant::now();
+        let shared = requests.len() > 1 && error.class != ErrorClass::Transient;
+        for mut request in requests {
+            if error.class == ErrorClass::Locked {
+                // Nothing was written, so no lease has begun.
+                request.sent = None;
+            }
+            if shared {
+                // One item's trouble is not its mates': each is tried by itself.
+                request.alone = true;
+                self.paused.push((now, request));
+            } else if request.gives_up(error, now) {
+                request.refuse(StoreError::new(error.class, error.context, error.source.to_string()));
+            } else {
+                let pause = self.pause(request.tries).min(request.patience.until.saturating_duration_since(now));
+                tracing::debug!(%error, tries = request.tries, "the store did not do it; trying again");
+                request.tries += 1;
+                self.paused.push((now + pause, request));
+            }
+        }
+    }
+
+    /// Doubles with every try, and is spread by chance, so that those who met do not meet again.
+    fn pause(&self, tries: u32) -> Duration {
+        let pause = SHORTEST_PAUSE.saturating_mul(1 << tries.min(10)).min(LONGEST_PAUSE);
+        let spread = u32::try_from(self.chance.hash_one(Instant::now()) % 64).unwrap_or(0);
+        pause / 2 + pause * spread / 128
+    }
+}
+
+impl Request {
+    /// Whether nobody waits for this request and it has not begun anything.
+    fn is_abandoned(&self) -> bool {
+        self.place.is_some() && self.sent.is_none() && self.reply.is_closed()
+    }
+
+    fn gives_up(&self, error: &StoreError, now: Instant) -> bool {
+        now >= self.patience.until || (error.class == ErrorClass::Permanent && !self.patience.insist)
+    }
+
+    /// Hands the answer over. A claim whose caller is gone is dropped here, which gives it back.
+    fn answer(self, done: Done) {
+        let done = match (done, &self.claims) {
+            (Done::Answer(answer), Some((service, lease))) => {
+                service.granted(&self.work, *lease, self.sent.unwrap_or_else(Instant::now), answer)
+            }
+            (done, _) => done,
+        };
+        let _ = self.reply.send(Ok(done));
+    }
+
+    fn refuse(self, error: StoreError) {
+        let _ = self.reply.send(Err(Failure::Store(error)));
+    }
+}
+
+/// One statement for all.
+async fn perform(store: &dyn Store, kind: Kind, requests: &mut [Request]) -> Result<Vec<Done>, StoreError> {
+    if let [request] = requests {
+        return Ok(vec![perform_alone(store, &request.work).await?]);
+    }
+    let answers: Vec<Done> = match kind {
+        Kind::Insert => {
+            let batch: Vec<Insert> = requests.iter().filter_map(|request| request.work.as_insert().cloned()).collect();
+            store.insert(&batch).await?.into_iter().map(Done::Answer).collect()
+        }
+        Kind::Finish => {
+            let batch: Vec<Finish> = requests.iter().filter_map(|request| request.work.as_finish().cloned()).collect();
+            store.finish(&batch).await?.into_iter().map(Done::Answer).collect()
+        }
+        Kind::Read => {
+            let keys: Vec<Arc<str>> = requests.iter().map(|request| Arc::clone(request.work.key())).collect();
+            store.read(&keys).await?.into_iter().map(Done::Read).collect()
+        }
+        Kind::Replace => {
+            let mut answers = Vec::with_capacity(requests.len());
+            for request in requests.iter() {
+                answers.push(perform_alone(store, &request.work).await?);
+            }
+            answers
+        }
+    };
+    if answers.len() == requests.len() {
+        Ok(answers)
+    } else {
+        Err(StoreError::new(ErrorClass::Permanent, "reading the answers", "the store did not answer every request"))
+    }
+}
