@@ -25,16 +25,18 @@ impl Coverage {
     }
 
     /// A line per back end; for one that is missing, how to get it.
-    pub(crate) fn report(&self, fleet: &Fleet) {
+    pub(crate) fn report(&self, fleet: &Fleet, passed: bool) {
         println!("\nback ends");
         for name in backend::names() {
             let cases = self.cases(name);
             let missing = fleet.missing().find(|(missing, _)| *missing == name);
-            let (state, why) = match missing {
-                None => ("covered", String::new()),
-                Some((_, missing)) => ("NOT COVERED", format!(" left out: {missing}")),
+            let line = match missing {
+                Some((_, missing)) => format!("NOT COVERED: {cases} conformance cases left out: {missing}"),
+                None if cases == 0 => "NOT COVERED: no conformance case in this run".to_owned(),
+                None if passed => format!("covered: {cases} conformance cases"),
+                None => format!("ran, amid failures: {cases} conformance cases"),
             };
-            println!("  {name:<9} {state:<12} {cases} conformance cases{why}");
+            println!("  {name:<9} {line}");
         }
     }
 }

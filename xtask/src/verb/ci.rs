@@ -20,39 +20,63 @@ const DENY_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
 
 impl Ci {
     pub(crate) fn run(&self, interrupt: &Interrupt) -> Result<()> {
-        let mut summary = Summary::default();
-        let mut take = |step: &str, command: &mut Command| {
-            if !interrupt.raised() {
-                summary.step(step, || passes(command, interrupt));
-            }
-        };
-
-        take("fmt", program::cargo().args(["fmt", "--all", "--check"]));
-        let clippy = ["clippy", "--workspace", "--all-targets", "--all-features"];
-        take("clippy", program::cargo().args(clippy).args(DENY_WARNINGS));
-        let bare = ["clippy", "--package", "idem-runtime", "--no-default-features"];
-        take("no features", program::cargo().args(bare).args(DENY_WARNINGS));
+        let mut run = Run { summary: Summary::default(), interrupt };
+        run.take("fmt", &["fmt", "--all", "--check"])?;
+        run.clippy("clippy", &["--workspace", "--all-targets", "--all-features"])?;
+        let bare = ["--package", "idem-runtime", "--no-default-features"];
+        run.clippy("no feature", &bare)?;
         for feature in FEATURES {
-            let step = format!("feature {feature}");
-            take(&step, program::cargo().args(bare).args(["--features", feature]).args(DENY_WARNINGS));
+            run.clippy(&format!("feature {feature}"), &[&bare[..], &["--features", feature]].concat())?;
         }
         let docs = ["doc", "--workspace", "--no-deps", "--all-features"];
-        take("docs", program::cargo().args(docs).env("RUSTDOCFLAGS", "-D warnings"));
-        if program::output(program::cargo().args(["deny", "--version"]), interrupt).is_ok() {
-            take("deny", program::cargo().args(["deny", "--workspace", "--all-features", "check"]));
-        } else {
-            summary.left_out("deny", "no cargo-deny here; `cargo install cargo-deny --locked` installs it");
-        }
-        if !interrupt.raised() {
-            summary.step("test", || self.test.run(interrupt));
-        }
+        run.take_command("docs", program::cargo().args(docs).env("RUSTDOCFLAGS", "-D warnings"))?;
+        run.deny()?;
+        run.summary.step("test", || self.test.run(interrupt));
         interrupt.ensure_none()?;
-        summary.close()
+        run.summary.close()
     }
 }
 
-fn passes(command: &mut Command, interrupt: &Interrupt) -> Result<()> {
-    let status = program::run(command, interrupt)?;
-    ensure!(status.success(), "{status}");
-    Ok(())
+struct Run<'a> {
+    summary: Summary,
+    interrupt: &'a Interrupt,
+}
+
+impl Run<'_> {
+    fn clippy(&mut self, step: &str, of: &[&str]) -> Result<()> {
+        self.take(step, &[&["clippy"], of, &DENY_WARNINGS].concat())
+    }
+
+    fn deny(&mut self) -> Result<()> {
+        if !self.can(&["deny", "--version"]) {
+            let remedy = "no cargo-deny here; `cargo install cargo-deny --locked` installs it";
+            self.summary.left_out("deny", remedy);
+            return Ok(());
+        }
+        self.take("deny", &["deny", "--workspace", "check", "licenses", "bans", "sources"])?;
+        if self.can(&["deny", "fetch", "db"]) {
+            self.take("advisories", &["deny", "--workspace", "check", "advisories"])
+        } else {
+            self.summary.left_out("advisories", "the advisory database cannot be fetched from here");
+            Ok(())
+        }
+    }
+
+    fn can(&self, cargo: &[&str]) -> bool {
+        program::output(program::cargo().args(cargo), self.interrupt).is_ok()
+    }
+
+    fn take(&mut self, step: &str, cargo: &[&str]) -> Result<()> {
+        self.take_command(step, program::cargo().args(cargo))
+    }
+
+    /// An error only when interrupted: a step that fails is in the summary, and the next one is taken all the same.
+    fn take_command(&mut self, step: &str, command: &mut Command) -> Result<()> {
+        self.summary.step(step, || {
+            let status = program::run(command, self.interrupt)?;
+            ensure!(status.success(), "{status}");
+            Ok(())
+        });
+        self.interrupt.ensure_none()
+    }
 }

@@ -1,6 +1,6 @@
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::{
@@ -33,11 +33,11 @@ impl Test {
         }
 
         let status = program::run(&mut self.tests(&fleet), interrupt)?;
-        let coverage = Coverage::of_listing(&program::output(&mut self.listing(), interrupt)?);
-        coverage.report(&fleet);
-        if !status.success() {
-            bail!("there were failures");
-        }
+        let listing = program::output(&mut self.listing(), interrupt);
+        ensure!(listing.is_ok() || status.success(), "the tests do not build");
+        let coverage = Coverage::of_listing(&listing?);
+        coverage.report(&fleet, status.success());
+        ensure!(status.success(), "there were failures");
         if self.arguments.is_empty() {
             required.ensure_covered(&coverage)?;
         }
