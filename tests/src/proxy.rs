@@ -327,7 +327,7 @@ mod tests {
     #[tokio::test]
     async fn latency_counts_once_for_a_burst() {
         let (proxy, mut client) = connected().await;
-        let latency = Duration::from_millis(50);
+        let latency = Duration::from_millis(100);
         proxy.delay(latency);
         let sent = Instant::now();
         for byte in 0..20 {
