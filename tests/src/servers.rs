@@ -1,0 +1,7 @@
+//! The back ends a test can run on, and a fresh database on each.
+
+mod backend;
+mod database;
+
+pub use backend::Backend;
+pub use database::Database;

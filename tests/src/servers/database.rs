@@ -1,0 +1,213 @@
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use tempfile::TempDir;
+use url::Url;
+
+use super::Backend;
+
+/// A database that one test has to itself; dropping the guard removes it, whoever is still connected.
+#[derive(Debug)]
+#[must_use = "the database goes away with its guard"]
+pub struct Database {
+    backend: Backend,
+    url: String,
+    home: Home,
+}
+
+#[derive(Debug)]
+enum Home {
+    Memory,
+    Folder(TempDir),
+    Server { admin: Url, name: String },
+}
+
+impl Database {
+    pub(super) fn fresh(backend: Backend) -> Database {
+        let server = backend.url().unwrap_or_else(|| {
+            panic!("{backend} is missing here: `cargo xtask test` starts it, or ask `available()` first")
+        });
+        match backend {
+            Backend::Memory => Database { backend, url: server, home: Home::Memory },
+            Backend::Sqlite => {
+                let folder = TempDir::with_prefix("idem-test-").expect("a temporary folder");
+                let url = format!("sqlite://{}", file_in(&folder).display());
+                Database { backend, url, home: Home::Folder(folder) }
+            }
+            Backend::Postgres => {
+                let admin = Url::parse(&server).expect("a URL in IDEM_TEST_POSTGRES_URL");
+                let name = unique_name();
+                run_on_server(&admin, format!("CREATE DATABASE {name} TEMPLATE template0"))
+                    .expect("a database of one's own: the user of IDEM_TEST_POSTGRES_URL must be allowed to create one");
+                let mut url = admin.clone();
+                url.set_path(&name);
+                Database { backend, url: url.into(), home: Home::Server { admin, name } }
+            }
+        }
+    }
+
+    /// The back end it is on.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// The URL that reaches it.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The file of a SQLite database. It is not there before somebody creates it.
+    #[must_use]
+    pub fn file(&self) -> Option<PathBuf> {
+        match &self.home {
+            Home::Folder(folder) => Some(file_in(folder)),
+            Home::Memory | Home::Server { .. } => None,
+        }
+    }
+
+    /// Where its server listens; `None` without a server.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        let Home::Server { admin, .. } = &self.home else { return None };
+        let host = admin.host_str().expect("a host in the server's URL").trim_matches(['[', ']']);
+        let port = admin.port().unwrap_or(5432);
+        (host, port).to_socket_addrs().expect("a host that resolves").next()
+    }
+
+    /// The URL that reaches it by way of `address`, where a [`Proxy`](crate::Proxy) listens; `None` without a
+    /// server.
+    #[must_use]
+    pub fn url_through(&self, address: SocketAddr) -> Option<String> {
+        let Home::Server { .. } = &self.home else { return None };
+        let mut url = Url::parse(&self.url).expect("made from a URL");
+        url.set_ip_host(address.ip()).expect("a URL with a host");
+        url.set_port(Some(address.port())).expect("a URL with a host");
+        Some(url.into())
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if let Home::Server { admin, name } = &self.home {
+            let dropped = run_on_server(admin, format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
+            if let Err(error) = dropped {
+                eprintln!("the database {name} stays behind: {error}");
+            }
+        }
+    }
+}
+
+fn file_in(folder: &TempDir) -> PathBuf {
+    Path::join(folder.path(), "idem.db")
+}
+
+fn unique_name() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock past 1970");
+    format!("idem_test_{:x}_{:x}_{count}", since_epoch.as_micros(), process::id())
+}
+
+/// On a thread and a runtime of its own, so that it works under a paused clock, in `drop`, and out of any runtime.
+fn run_on_server(server: &Url, statement: String) -> sqlx::Result<()> {
+    let run = async || {
+        let mut connection = PgConnection::connect(server.as_str()).await?;
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await?;
+        connection.close().await
+    };
+    let on_own_runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(sqlx::Error::Io)?
+            .block_on(run())
+    };
+    thread::scope(|scope| scope.spawn(on_own_runtime).join().expect("the statement's thread ends"))
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{ConnectOptions, Row, SqliteConnection, sqlite::SqliteConnectOptions};
+
+    use super::*;
+    use crate::Proxy;
+
+    async fn databases_called(name: &str) -> i64 {
+        let server = Backend::Postgres.url().expect("asked for after `available`");
+        let mut connection = PgConnection::connect(&server).await.expect("a connection");
+        let counted = sqlx::query("SELECT count(*) FROM pg_database WHERE datname = $1").bind(name);
+        counted.fetch_one(&mut connection).await.expect("a count").get(0)
+    }
+
+    #[tokio::test]
+    async fn a_sqlite_database_is_a_file_of_its_own_and_goes_with_its_guard() {
+        let (first, second) = (Backend::Sqlite.fresh(), Backend::Sqlite.fresh());
+        assert_ne!(first.url(), second.url());
+        let options: SqliteConnectOptions = first.url().parse().expect("a SQLite URL");
+        let mut connection: SqliteConnection =
+            options.create_if_missing(true).connect().await.expect("a connection");
+        sqlx::raw_sql("CREATE TABLE t (a)").execute(&mut connection).await.expect("a table");
+        let file = first.file().expect("SQLite has a file");
+        assert!(file.exists());
+        assert!(!second.file().expect("SQLite has a file").exists());
+        drop(first);
+        assert!(!file.exists());
+    }
+
+    #[tokio::test]
+    async fn a_postgres_database_is_its_tests_own_and_goes_with_its_guard() {
+        if !Backend::Postgres.available() {
+            return;
+        }
+        let (first, second) = (Backend::Postgres.fresh(), Backend::Postgres.fresh());
+        let mut in_first = PgConnection::connect(first.url()).await.expect("a connection");
+        let mut in_second = PgConnection::connect(second.url()).await.expect("a connection");
+        sqlx::raw_sql("CREATE TABLE t (a int)").execute(&mut in_first).await.expect("a table");
+        sqlx::raw_sql("CREATE TABLE t (a int)")
+            .execute(&mut in_second)
+            .await
+            .expect("the same name, elsewhere");
+
+        let Home::Server { name, .. } = &first.home else { panic!("{first:?}") };
+        let name = name.clone();
+        assert_eq!(databases_called(&name).await, 1);
+        drop(first);
+        assert_eq!(databases_called(&name).await, 0, "dropped although a connection was open");
+    }
+
+    #[tokio::test]
+    async fn a_postgres_database_is_reached_through_a_proxy() {
+        if !Backend::Postgres.available() {
+            return;
+        }
+        let database = Backend::Postgres.fresh();
+        let proxy = Proxy::to(database.address().expect("a server"));
+        let url = database.url_through(proxy.address()).expect("a server");
+        let mut connection = PgConnection::connect(&url).await.expect("a connection through the proxy");
+        connection.ping().await.expect("an answer");
+
+        proxy.cut();
+        connection.ping().await.expect_err("the connection is gone");
+        PgConnection::connect(&url).await.expect("a new connection is let through");
+    }
+
+    #[test]
+    fn a_missing_server_says_how_to_get_it() {
+        if Backend::Postgres.available() {
+            return;
+        }
+        let refused =
+            std::panic::catch_unwind(|| Backend::Postgres.fresh()).expect_err("nothing to connect to");
+        let message = refused.downcast_ref::<String>().expect("a formatted message");
+        assert!(message.contains("cargo xtask test"), "{message}");
+    }
+}

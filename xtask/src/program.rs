@@ -1,0 +1,94 @@
+//! Other programs, each run in a process group of its own: a ctrl-c reaches us alone, and we end whole groups.
+
+use std::{
+    env,
+    io::Read,
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::interrupt::Interrupt;
+
+/// How long a program may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// `cargo` in the workspace's root.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    command
+}
+
+/// Runs to the end, in sight of the user.
+pub(crate) fn run(command: &mut Command, interrupt: &Interrupt) -> Result<ExitStatus> {
+    let mut child = spawn(command)?;
+    wait(&mut child, interrupt)
+}
+
+/// Runs to the end and gives what it printed; an error, with what it complained about, if it failed.
+pub(crate) fn output(command: &mut Command, interrupt: &Interrupt) -> Result<String> {
+    let mut child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let stdout = read_aside(child.stdout.take());
+    let stderr = read_aside(child.stderr.take());
+    let status = wait(&mut child, interrupt)?;
+    let [stdout, stderr] = [stdout, stderr].map(|text| text.join().unwrap_or_default());
+    if !status.success() {
+        bail!("`{}`: {status}\n{}", command.get_program().display(), stderr.trim_end());
+    }
+    Ok(stdout)
+}
+
+fn spawn(command: &mut Command) -> Result<Child> {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    command.spawn().with_context(|| format!("cannot run `{}`", command.get_program().display()))
+}
+
+fn read_aside(output: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What could be read before an error is worth showing.
+        let _ = output.map(|mut output| output.read_to_end(&mut bytes));
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if interrupt.raised() {
+            end(child)?;
+            bail!("interrupted");
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[cfg(unix)]
+fn end(child: &mut Child) -> Result<()> {
+    use rustix::process::{Pid, Signal, kill_process_group};
+
+    let group = Pid::from_child(child);
+    kill_process_group(group, Signal::TERM)?;
+    let patience = Instant::now() + GRACE;
+    while child.try_wait()?.is_none() && Instant::now() < patience {
+        thread::sleep(Duration::from_millis(10));
+    }
+    // Its descendants may have outlived it; if none has, there is no such group.
+    let _ = kill_process_group(group, Signal::KILL);
+    child.wait()?;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn end(child: &mut Child) -> Result<()> {
+    child.kill()?;
+    child.wait()?;
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! What can be asked for, one file per verb.
+
+mod bench;
+mod ci;
+mod servers;
+mod test;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::interrupt::Interrupt;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Test(test::Test),
+    Ci(ci::Ci),
+    Bench(bench::Bench),
+    /// Starts the servers, says how to reach them, and keeps them until ctrl-c.
+    Servers,
+}
+
+impl Verb {
+    pub(crate) fn run(&self, interrupt: &Interrupt) -> Result<()> {
+        match self {
+            Verb::Test(test) => test.run(interrupt),
+            Verb::Ci(ci) => ci.run(interrupt),
+            Verb::Bench(bench) => bench.run(interrupt),
+            Verb::Servers => servers::run(interrupt),
+        }
+    }
+}
