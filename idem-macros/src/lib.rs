@@ -1,1 +1,81 @@
 //! The macros of idem. Use them through `idem-runtime`, which re-exports them.
+
+mod args;
+mod errors;
+mod expand;
+mod function;
+mod key_fn;
+mod key_part;
+mod plan;
+mod template;
+
+use args::Args;
+use errors::Errors;
+use function::Function;
+use plan::Plan;
+use proc_macro::TokenStream;
+
+/// Makes a job idempotent: a repeat of it gets the recorded result instead of a second run.
+///
+/// ```ignore
+/// #[idempotent(key = "billing:<user_id>:<month>", mode = "lock_first")]
+/// async fn charge_user(user_id: u64, month: Month, amount: Money) -> Result<Receipt, BillingError> { … }
+/// ```
+///
+/// The function keeps its signature, docs, attributes, visibility and generics. It is async or sync, free or a
+/// method, in a trait implementation, or under `#[async_trait]` (the attribute goes on the method), and returns
+/// `Result<T, E>`, through any alias, with `E: From<idem_runtime::Error>`.
+///
+/// | argument | values | default |
+/// | --- | --- | --- |
+/// | `key` | a template: fixed text and `<parameter>` or `<parameter.field>` | required |
+/// | `mode` | `"lock_first"`, `"record_after"` | `"lock_first"` |
+/// | `stale_after` | a duration: the lease (`lock_first` only) | `"60s"` |
+/// | `heartbeat` | `true`, `false`: renew the lease while the job runs (`lock_first` only) | `true` |
+/// | `on_stale` | `"alert"`, `"retry"` (`lock_first` only) | `"alert"` |
+/// | `max_takeovers` | after so many takeovers of one key, alert all the same (with `"retry"`) | `5` |
+/// | `on_error` | `"hold"`, `"release"`, `"by_mark"`, `"record"`, or the path of a `fn(&E) -> OnError` | `"hold"` with `lock_first` and `"alert"`, else `"release"` |
+/// | `on_busy` | `"error"`, `"wait"` | `"error"` |
+/// | `wait_for` | a duration, with `on_busy = "wait"` | `"10s"` |
+/// | `ttl` | a duration, or `"forever"`: how long a completed key suppresses repeats | `"forever"`; `record_after`: `"24h"` |
+/// | `fingerprint` | `(a, b.c)`: what must be equal under an equal key | none |
+/// | `replay` | `true`, `false`: whether repeats get the stored `T` or `Error::AlreadyCompleted` | `true` |
+/// | `idem` | an expression that gives `&Idem` | the installed global |
+/// | `name` | the job's label in rows, logs and metrics | `crate::module::function` |
+/// | `key_fn` | a name: makes a function that renders the key without running the job | none |
+/// | `singleton` | one key for all calls is meant | |
+/// | `allow_volatile(p)` | `<p>` is meant, though its name says that it changes with each delivery | |
+/// | `allow_short_ttl` | the ttl is meant, though it is shorter than the period in the key | |
+/// | `allow_overlap(path)` | the job at `path` is meant to share keys with this one | |
+/// | `crate` | the path of the runtime crate | `::idem_runtime` |
+///
+/// Durations are whole numbers of `s`, `m`, `h` or `d`: `"90s"`, `"24h"`.
+///
+/// `key_fn` makes a sibling of the function, which a trait implementation cannot hold.
+#[proc_macro_attribute]
+pub fn idempotent(args: TokenStream, item: TokenStream) -> TokenStream {
+    attribute(args.into(), &item.into()).into()
+}
+
+/// Implements `KeyPart`, so that a type's values can stand in a key.
+///
+/// A struct of one field writes that field; of several, all of them, joined by `,` and escaped within. An enum
+/// of unit variants writes the variant's name, or what `#[key_part(rename = "…")]` on the variant says.
+/// `#[key_part(display)]` on the type writes its `Display` text. `#[key_part(crate = path)]` names the runtime
+/// crate where it is renamed or re-exported.
+#[proc_macro_derive(KeyPart, attributes(key_part))]
+pub fn derive_key_part(item: TokenStream) -> TokenStream {
+    key_part::derive(item.into()).into()
+}
+
+fn attribute(args: proc_macro2::TokenStream, item: &proc_macro2::TokenStream) -> proc_macro2::TokenStream {
+    let mut errors = Errors::default();
+    let args = Args::parse(args, &mut errors);
+    let function = Function::parse(item.clone(), &mut errors);
+    let plan = Plan::new(args, function, &mut errors);
+    match (errors.finish(), plan) {
+        (Err(error), _) => errors::beside(item, &error),
+        (Ok(()), Some(plan)) => expand::expand(&plan),
+        (Ok(()), None) => item.clone(),
+    }
+}

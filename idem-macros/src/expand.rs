@@ -1,0 +1,259 @@
+//! Writes the expansion: one `let` that names the job and borrows what its key needs, one call that takes the body.
+//!
+//! Total: whatever can be wrong was found by the plan.
+
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Attribute, Signature, ext::IdentExt, spanned::Spanned};
+
+use crate::{
+    args::{Args, ErrorRule, OnBusy, OnError, OnStale, Ttl},
+    function::Flavor,
+    plan::{Borrow, DEFAULT_WAIT, Plan},
+};
+
+pub(crate) fn expand(plan: &Plan) -> TokenStream {
+    let function = &plan.function;
+    let (attrs, vis, sig) = (&function.attrs, &function.vis, &function.sig);
+    let tokens = Tokens::new(plan);
+    let span = tokens.span;
+    let contract = function.has_docs().then(|| &plan.contract);
+    let contract = contract.iter().map(|text| {
+        let text = format!(" {text}");
+        quote_spanned!(span=> #[doc = ""] #[doc = #text])
+    });
+    let (head, tail) = (tokens.head(), tokens.tail());
+    let body = match function.flavor {
+        Flavor::Async | Flavor::Sync => quote_spanned!(span=> { #head #tail }),
+        Flavor::Boxed(_) => quote_spanned!(span=> { ::std::boxed::Box::pin(async move { #head #tail }) }),
+    };
+    let key_fn = tokens.key_fn();
+    quote! {
+        #(#attrs)*
+        #(#contract)*
+        #vis #sig #body
+        #key_fn
+    }
+}
+
+/// The plan, beside the span of every token of the calls: located at the user's return type, where an unmet bound
+/// belongs, and in the expansion's context, where lints are silent.
+struct Tokens<'a> {
+    plan: &'a Plan,
+    span: Span,
+    krate: TokenStream,
+    call: Ident,
+}
+
+impl<'a> Tokens<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        let at = plan.function.output.span();
+        let span = Span::call_site().located_at(at);
+        Self {
+            plan,
+            span,
+            krate: relocate(plan.krate.to_token_stream(), span),
+            call: Ident::new("__idem_call", Span::mixed_site().located_at(at)),
+        }
+    }
+
+    /// `let __idem_call = stored::<Ret>({ static JOB … &JOB }).part(&user_id)…;`
+    fn head(&self) -> TokenStream {
+        let Self { plan, span, krate, call } = self;
+        let output = &plan.function.output;
+        let constructor = Ident::new(if plan.stores() { "stored" } else { "unstored" }, *span);
+        let job = self.job();
+        let parts = plan.parts.iter().map(|part| {
+            let value = borrow(part);
+            quote_spanned!(*span=> .part(#value))
+        });
+        let fingerprint = plan.fingerprint.iter().map(|part| {
+            let value = borrow(part);
+            quote_spanned!(*span=> .fingerprint(#value))
+        });
+        let idem = plan.args.idem.iter().map(|idem| {
+            let expr = &idem.value;
+            quote_spanned!(*span=> .idem(&(#expr)))
+        });
+        quote_spanned! {*span=>
+            let #call = #krate::__private::#constructor::<#output>({
+                static JOB: #krate::__private::Job = #job;
+                #krate::__private::inventory::submit! { #krate::__private::JobRef(&JOB) }
+                &JOB
+            })
+            #(#parts)* #(#fingerprint)* #(#idem)*;
+        }
+    }
+
+    /// `Job::lock_first("charge", &["billing:", ""], …).stale_after(2)`: what the user said, and nothing else.
+    fn job(&self) -> TokenStream {
+        let Self { plan, span, krate, .. } = self;
+        let mode = Ident::new(plan.mode.word(), *span);
+        let name = plan.function.sig.ident.unraw().to_string();
+        let texts = &plan.texts;
+        let setters = self.setters(&plan.args);
+        quote_spanned! {*span=>
+            #krate::__private::Job::#mode(
+                #name, &[#(#texts),*], ::core::module_path!(), ::core::file!(), ::core::line!()
+            ) #setters
+        }
+    }
+
+    fn setters(&self, args: &Args) -> TokenStream {
+        let Self { plan, span, krate, .. } = self;
+        let mut setters = TokenStream::new();
+        let mut set = |setter: TokenStream| setters.extend(setter);
+        if let Some(label) = &args.label {
+            let label = &label.value;
+            set(quote_spanned!(*span=> .label(#label)));
+        }
+        if let Some(lease) = &args.stale_after {
+            let seconds = lease.value.seconds;
+            set(quote_spanned!(*span=> .stale_after(#seconds)));
+        }
+        if args.heartbeat.as_ref().is_some_and(|heartbeat| !heartbeat.value) {
+            set(quote_spanned!(*span=> .without_heartbeat()));
+        }
+        if let Some(policy) = &args.on_stale {
+            let policy = Ident::new(
+                match policy.value {
+                    OnStale::Alert => "Alert",
+                    OnStale::Retry => "Retry",
+                },
+                *span,
+            );
+            set(quote_spanned!(*span=> .on_stale(#krate::__private::OnStale::#policy)));
+        }
+        if let Some(limit) = &args.max_takeovers {
+            let limit = limit.value;
+            set(quote_spanned!(*span=> .max_takeovers(#limit)));
+        }
+        if let Some(OnError::Rule(rule)) = args.on_error.as_ref().map(|arg| &arg.value) {
+            let rule = Ident::new(
+                match rule {
+                    ErrorRule::Hold => "Hold",
+                    ErrorRule::Release => "Release",
+                    ErrorRule::ByMark => "ByMark",
+                    ErrorRule::Record => "Record",
+                },
+                *span,
+            );
+            set(quote_spanned!(*span=> .on_error(#krate::__private::ErrorRule::#rule)));
+        }
+        if args.on_busy.as_ref().is_some_and(|busy| busy.value == OnBusy::Wait) {
+            let seconds = args.wait_for.as_ref().map_or(DEFAULT_WAIT, |wait| wait.value.seconds);
+            set(quote_spanned!(*span=> .wait(#seconds)));
+        }
+        match args.ttl.as_ref().map(|ttl| &ttl.value) {
+            Some(Ttl::For(ttl)) => {
+                let seconds = ttl.seconds;
+                set(quote_spanned!(*span=> .ttl(#seconds)));
+            }
+            Some(Ttl::Forever) => set(quote_spanned!(*span=> .ttl_forever())),
+            None => {}
+        }
+        if plan.is_keyed_by_self() {
+            set(quote_spanned!(*span=> .keyed_by_self()));
+        }
+        if !args.allow_overlap.is_empty() {
+            let paths = args
+                .allow_overlap
+                .iter()
+                .map(|path| path.to_token_stream().to_string().replace(char::is_whitespace, ""));
+            set(quote_spanned!(*span=> .allow_overlap(&[#(#paths),*])));
+        }
+        setters
+    }
+
+    /// `run(__idem_call, async move || -> Ret { … }).await`, or its sync and classified sisters.
+    fn tail(&self) -> TokenStream {
+        let Self { plan, span, krate, call } = self;
+        let output = &plan.function.output;
+        let body = &plan.function.body;
+        let is_sync = matches!(plan.function.flavor, Flavor::Sync);
+        let classify = plan.args.on_error.iter().filter_map(|arg| match &arg.value {
+            OnError::Classify(path) => {
+                let at = Span::call_site().located_at(path.span());
+                Some(quote_spanned!(at=> |error: &_| #path(error),))
+            }
+            OnError::Rule(_) => None,
+        });
+        let classify = classify.collect::<TokenStream>();
+        let name = match (is_sync, classify.is_empty()) {
+            (false, true) => "run",
+            (false, false) => "run_classified",
+            (true, true) => "run_sync",
+            (true, false) => "run_sync_classified",
+        };
+        let run = Ident::new(name, *span);
+        if is_sync {
+            return quote_spanned!(*span=> #krate::__private::#run(#call, #classify move || -> #output #body));
+        }
+        let body = match &plan.function.flavor {
+            Flavor::Boxed(future) => quote_spanned!(*span=> (move || -> #future #body)().await),
+            Flavor::Async | Flavor::Sync => body.to_token_stream(),
+        };
+        let edge = self.edge();
+        quote_spanned! {*span=>
+            #krate::__private::#run(#call, #classify async move || -> #output { #edge #body }).await
+        }
+    }
+
+    /// Makes the declared type an expectation for the body's tail and `return`s, as it is in an `async fn`; an
+    /// async closure's own is none.
+    fn edge(&self) -> TokenStream {
+        let Self { plan, span, krate, call } = self;
+        let output = &plan.function.output;
+        let returned = Ident::new("__idem_ret", call.span());
+        quote_spanned! {*span=>
+            if let ::core::option::Option::Some(#returned) = #krate::__private::none::<#output>() {
+                return #returned;
+            }
+        }
+    }
+
+    fn key_fn(&self) -> Option<TokenStream> {
+        let Self { plan, .. } = self;
+        let key_fn = plan.key_fn.as_ref()?;
+        let span = key_fn.span;
+        let krate = relocate(plan.krate.to_token_stream(), span);
+        let Signature { ident: job, .. } = &plan.function.sig;
+        let cfgs: Vec<&Attribute> =
+            plan.function.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
+        let signature = key_fn.signature(job, &plan.function.vis, &cfgs, &krate);
+        let texts = &plan.texts;
+        let parts = plan.parts.iter().map(|part| {
+            let value = relocate(borrow(part), span);
+            quote_spanned!(span=> .part(#value))
+        });
+        Some(quote_spanned! {span=>
+            #signature {
+                #krate::__private::render(&[#(#texts),*]) #(#parts)* .finish()
+            }
+        })
+    }
+}
+
+/// `&order.customer.id`, all of it where the user wrote the name.
+fn borrow(part: &Borrow) -> TokenStream {
+    let Borrow { root, fields } = part;
+    let at = Span::call_site().located_at(root.span());
+    quote_spanned!(at=> & #root #(.#fields)*)
+}
+
+/// The same tokens at one span, but for `$crate`, whose context is its meaning.
+fn relocate(tokens: TokenStream, span: Span) -> TokenStream {
+    let move_to = |mut token: TokenTree| {
+        match &mut token {
+            TokenTree::Group(group) => {
+                let mut moved = Group::new(group.delimiter(), relocate(group.stream(), span));
+                moved.set_span(span);
+                *group = moved;
+            }
+            TokenTree::Ident(ident) if ident == "$crate" => ident.set_span(ident.span().located_at(span)),
+            token => token.set_span(span),
+        }
+        token
+    };
+    tokens.into_iter().map(move_to).collect()
+}

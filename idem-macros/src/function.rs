@@ -1,0 +1,379 @@
+//! The function under the attribute: its signature parsed, its body kept as tokens.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{
+    AttrStyle, Attribute, FnArg, GenericArgument, GenericParam, Lifetime, Meta, Pat, Path, PathArguments,
+    ReceiverKind, ReturnType, Signature, Token, Type, TypeParamBound, Visibility,
+    ext::IdentExt,
+    parse::{ParseStream, Parser},
+    parse_quote,
+};
+
+use crate::errors::Errors;
+
+pub(crate) struct Function {
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) vis: Visibility,
+    pub(crate) sig: Signature,
+    /// The body's braces and what is in them, without inner attributes.
+    pub(crate) body: Group,
+    /// What a call gives in the end: the type that must be a `Result`.
+    pub(crate) output: Type,
+    pub(crate) flavor: Flavor,
+}
+
+/// How the function gives its output.
+pub(crate) enum Flavor {
+    Async,
+    Sync,
+    /// `fn` to `Pin<Box<dyn Future<Output = …>>>`, which is what `#[async_trait]` makes. The type is the boxed
+    /// future's, its lifetime left to inference.
+    Boxed(Type),
+}
+
+/// A parameter with a name of its own, or a name bound inside a parameter's pattern.
+pub(crate) struct Parameter<'a> {
+    /// Without `r#`.
+    pub(crate) name: String,
+    pub(crate) ident: Ident,
+    pub(crate) kind: ParameterKind<'a>,
+}
+
+pub(crate) enum ParameterKind<'a> {
+    Named,
+    Receiver,
+    Destructured(&'a Pat),
+    /// One that a `#[cfg]` may remove.
+    Conditional(&'a Attribute),
+}
+
+impl Function {
+    /// Reads the item, and refuses what cannot be a job. `None` where nothing more can be said of it.
+    pub(crate) fn parse(item: TokenStream, errors: &mut Errors) -> Option<Self> {
+        let function = errors.take(Self::read.parse2(item))?;
+        errors.take(function.check_attributes());
+        errors.take(function.check_signature());
+        errors.take(function.check_output());
+        Some(function)
+    }
+
+    fn read(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut attrs = input.call(Attribute::parse_outer)?;
+        let vis: Visibility = input.parse()?;
+        refuse_other_items(input)?;
+        let sig: Signature = input.parse()?;
+        let body = body(input, &sig, &mut attrs)?;
+        let (output, flavor) = match &sig.output {
+            ReturnType::Type(_, ty) if sig.asyncness.is_some() => (Type::clone(ty), Flavor::Async),
+            ReturnType::Type(_, ty) => match boxed_future(ty) {
+                Some((output, future)) => (output, Flavor::Boxed(future)),
+                None => (Type::clone(ty), Flavor::Sync),
+            },
+            ReturnType::Default => (parse_quote!(()), Flavor::Sync),
+        };
+        Ok(Self { attrs, vis, sig, body, output, flavor })
+    }
+
+    fn check_attributes(&self) -> syn::Result<()> {
+        for attr in &self.attrs {
+            let Some(name) = attr.path().segments.last() else { continue };
+            if name.ident == "track_caller" {
+                return Err(syn::Error::new_spanned(
+                    attr,
+                    "`#[track_caller]` cannot reach the body, which runs behind the claim\n\
+                     pass the location as a parameter, or remove the attribute",
+                ));
+            }
+            if name.ident == "idempotent" {
+                return Err(syn::Error::new_spanned(
+                    attr,
+                    "a second `#[idempotent]` on one function\n\
+                     one job has one key; call a second function where two are meant",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_signature(&self) -> syn::Result<()> {
+        let Signature { constness, abi, variadic, .. } = &self.sig;
+        if let Some(constness) = constness {
+            let fact =
+                "a `const fn` cannot be idempotent: its calls reach a store, at run time\nremove `const`";
+            return Err(syn::Error::new(constness.span, fact));
+        }
+        if let Some(variadic) = variadic {
+            return Err(syn::Error::new_spanned(variadic, "a variadic function cannot be idempotent"));
+        }
+        if let Some(abi) = abi {
+            return Err(syn::Error::new_spanned(
+                abi,
+                "an `extern` function cannot be idempotent: foreign code cannot take its `Result`\n\
+                 annotate a Rust function and call it from this one",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_output(&self) -> syn::Result<()> {
+        if matches!(self.sig.output, ReturnType::Default) {
+            return Err(syn::Error::new(
+                self.sig.ident.span(),
+                format!(
+                    "`{}` returns nothing, and an `#[idempotent]` function returns `Result<T, E>`: \
+                     a call that is refused is an `Err`\nwrite `-> Result<(), E>` with `E: From<idem_runtime::Error>`",
+                    self.sig.ident
+                ),
+            ));
+        }
+        if let Type::Never(never) = &self.output {
+            return Err(syn::Error::new_spanned(
+                never,
+                "an `#[idempotent]` function returns `Result<T, E>`, and this one never returns\n\
+                 a job that does not end has nothing to record",
+            ));
+        }
+        let Some(span) = find_impl(&self.output) else { return Ok(()) };
+        let future = self.sig.asyncness.is_none() && matches!(&self.output, Type::ImplTrait(_));
+        let remedy = if future {
+            "for a future write `async fn` or return `Pin<Box<dyn Future<Output = Result<T, E>> + Send>>`"
+        } else {
+            "name the type, or box it"
+        };
+        Err(syn::Error::new(
+            span,
+            format!(
+                "`impl Trait` cannot be stored and read back, so an `#[idempotent]` function cannot return it\n{remedy}"
+            ),
+        ))
+    }
+
+    /// Every name that the parameters bind, in order.
+    pub(crate) fn parameters(&self) -> Vec<Parameter<'_>> {
+        let mut parameters = Vec::new();
+        for input in &self.sig.inputs {
+            match input {
+                FnArg::Receiver(receiver) => parameters.push(Parameter {
+                    name: "self".to_owned(),
+                    ident: receiver.self_token.into(),
+                    kind: ParameterKind::Receiver,
+                }),
+                FnArg::Typed(typed) => {
+                    let cfg = typed.attrs.iter().find(|attr| attr.path().is_ident("cfg"));
+                    bind(&typed.pat, &mut |ident, whole| {
+                        let kind = match cfg {
+                            Some(cfg) => ParameterKind::Conditional(cfg),
+                            None if whole => ParameterKind::Named,
+                            None => ParameterKind::Destructured(&typed.pat),
+                        };
+                        parameters.push(Parameter {
+                            name: ident.unraw().to_string(),
+                            ident: ident.clone(),
+                            kind,
+                        });
+                    });
+                }
+            }
+        }
+        parameters
+    }
+
+    /// The types of the parameters, the receiver's included where it is written out.
+    pub(crate) fn parameter_types(&self) -> impl Iterator<Item = &Type> {
+        self.sig.inputs.iter().filter_map(|input| match input {
+            FnArg::Typed(typed) => Some(&*typed.ty),
+            FnArg::Receiver(receiver) => match &receiver.kind {
+                ReceiverKind::Typed(_, ty) => Some(&**ty),
+                _ => None,
+            },
+        })
+    }
+
+    /// Whether `#[async_trait]` was here before.
+    pub(crate) fn is_async_trait(&self) -> bool {
+        let lifetimes = self.sig.generics.params.iter();
+        lifetimes
+            .filter_map(|param| if let GenericParam::Lifetime(param) = param { Some(param) } else { None })
+            .any(|param| param.lifetime.ident == "async_trait")
+    }
+
+    pub(crate) fn has_docs(&self) -> bool {
+        self.attrs.iter().any(|attr| attr.path().is_ident("doc") && matches!(attr.meta, Meta::NameValue(_)))
+    }
+}
+
+/// What the attribute cannot stand on has a message of its own.
+fn refuse_other_items(input: ParseStream<'_>) -> syn::Result<()> {
+    let place = if input.peek(Token![impl]) {
+        "not on an `impl` block: put it on the methods inside"
+    } else if input.peek(Token![trait]) {
+        "not on a trait: put it on the methods that have a body, and on those of the implementations"
+    } else if input.peek(Token![mod]) {
+        "not on a module: put it on the functions inside"
+    } else if input.peek(Token![struct]) || input.peek(Token![enum]) || input.peek(Token![type]) {
+        "not on a type: for a type whose values stand in keys write `#[derive(KeyPart)]`"
+    } else if input.peek(Token![static]) || input.peek(Token![use]) || input.peek(Token![macro]) {
+        "not on this item"
+    } else {
+        return Ok(());
+    };
+    Err(input.error(format!("`#[idempotent]` goes on a function, {place}")))
+}
+
+/// The body's group. Its inner attributes become outer ones of the function, and the braces lose the user's
+/// context, because a body of one expression would look like needless braces.
+fn body(input: ParseStream<'_>, sig: &Signature, attrs: &mut Vec<Attribute>) -> syn::Result<Group> {
+    let rest: TokenStream = input.parse()?;
+    let mut tokens = rest.into_iter();
+    let mut group = match tokens.next() {
+        Some(TokenTree::Group(group)) => group,
+        _ => {
+            return Err(syn::Error::new(
+                sig.ident.span(),
+                format!(
+                    "`{}` has no body to run\nput the attribute on each implementation, where the body is",
+                    sig.ident
+                ),
+            ));
+        }
+    };
+    while group.delimiter() == Delimiter::None {
+        match group.stream().into_iter().next() {
+            Some(TokenTree::Group(inner)) => group = inner,
+            _ => break,
+        }
+    }
+    let split =
+        |input: ParseStream<'_>| Ok((input.call(Attribute::parse_inner)?, input.parse::<TokenStream>()?));
+    let (inner, rest) = split.parse2(group.stream())?;
+    attrs.extend(inner.into_iter().map(|attr| Attribute { style: AttrStyle::Outer, ..attr }));
+    let mut body = Group::new(Delimiter::Brace, rest);
+    body.set_span(group.span().resolved_at(Span::call_site()));
+    Ok(body)
+}
+
+/// The output of `Pin<Box<dyn Future<Output = …> + …>>`, and that type with the object's lifetime left open:
+/// kept, a named lifetime would outlive what a body closure may borrow.
+fn boxed_future(ty: &Type) -> Option<(Type, Type)> {
+    let mut open = ty.clone();
+    let object = argument(argument(&mut open, "Pin")?, "Box")?;
+    let Type::TraitObject(object) = ungroup(object) else { return None };
+    let output = object.bounds.iter().find_map(|bound| match bound {
+        TypeParamBound::Trait(bound) => future_output(&bound.path).cloned(),
+        _ => None,
+    })?;
+    for bound in &mut object.bounds {
+        if let TypeParamBound::Lifetime(lifetime) = bound {
+            *lifetime = Lifetime::new("'_", lifetime.span());
+        }
+    }
+    Some((output, open))
+}
+
+fn future_output(path: &Path) -> Option<&Type> {
+    let future = path.segments.last().filter(|segment| segment.ident == "Future")?;
+    let PathArguments::AngleBracketed(arguments) = &future.arguments else { return None };
+    arguments.args.iter().find_map(|argument| match argument {
+        GenericArgument::AssocType(assoc) if assoc.ident == "Output" => Some(&assoc.ty),
+        _ => None,
+    })
+}
+
+/// The first type argument of a path that ends in `name`.
+fn argument<'a>(ty: &'a mut Type, name: &str) -> Option<&'a mut Type> {
+    let Type::Path(path) = ungroup(ty) else { return None };
+    let last = path.path.segments.last_mut().filter(|segment| segment.ident == name)?;
+    let PathArguments::AngleBracketed(arguments) = &mut last.arguments else { return None };
+    match arguments.args.first_mut()? {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    }
+}
+
+/// The type inside the invisible groups that a `macro_rules!` puts around its fragments.
+fn ungroup(mut ty: &mut Type) -> &mut Type {
+    loop {
+        ty = match ty {
+            Type::Group(group) => &mut group.elem,
+            Type::Paren(paren) => &mut paren.elem,
+            other => return other,
+        };
+    }
+}
+
+/// A reference or a lifetime in the value of `Result<T, …>`, or of an alias with `T` as its first argument.
+pub(crate) fn borrowed_value(output: &Type) -> Option<Span> {
+    let mut output = output.clone();
+    let Type::Path(path) = ungroup(&mut output) else { return None };
+    let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else { return None };
+    let GenericArgument::Type(value) = arguments.args.first()? else { return None };
+    find(
+        value.to_token_stream(),
+        &|token, _| matches!(token, TokenTree::Punct(punct) if matches!(punct.as_char(), '&' | '\'')),
+    )
+}
+
+fn find_impl(ty: &Type) -> Option<Span> {
+    find(ty.to_token_stream(), &|token, _| matches!(token, TokenTree::Ident(ident) if ident == "impl"))
+}
+
+/// Whether the tokens mention a generic parameter. A path segment of its name counts, which does no harm.
+pub(crate) fn mentions(tokens: TokenStream, param: &GenericParam) -> bool {
+    let (name, lifetime) = match param {
+        GenericParam::Type(param) => (&param.ident, false),
+        GenericParam::Const(param) => (&param.ident, false),
+        GenericParam::Lifetime(param) => (&param.lifetime.ident, true),
+    };
+    find(tokens, &|token, ticked| {
+        ticked == lifetime && matches!(token, TokenTree::Ident(ident) if ident == name)
+    })
+    .is_some()
+}
+
+/// The first token that the test accepts; it is told whether the token stands behind a `'`.
+fn find(tokens: TokenStream, test: &dyn Fn(&TokenTree, bool) -> bool) -> Option<Span> {
+    let mut ticked = false;
+    for token in tokens {
+        if test(&token, ticked) {
+            return Some(token.span());
+        }
+        if let TokenTree::Group(group) = &token
+            && let Some(span) = find(group.stream(), test)
+        {
+            return Some(span);
+        }
+        ticked = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '\'');
+    }
+    None
+}
+
+/// Calls `bound` for each name of a pattern; its flag says that the name is the whole parameter.
+fn bind<'a>(pat: &'a Pat, bound: &mut dyn FnMut(&'a Ident, bool)) {
+    if let Pat::Ident(name) = pat {
+        bound(&name.ident, true);
+        if let Some((_, inner)) = &name.subpat {
+            inside(inner, bound);
+        }
+        return;
+    }
+    inside(pat, bound);
+}
+
+fn inside<'a>(pat: &'a Pat, bound: &mut dyn FnMut(&'a Ident, bool)) {
+    match pat {
+        Pat::Ident(name) => {
+            bound(&name.ident, false);
+            if let Some((_, inner)) = &name.subpat {
+                inside(inner, bound);
+            }
+        }
+        Pat::Paren(pat) => inside(&pat.pat, bound),
+        Pat::Reference(pat) => inside(&pat.pat, bound),
+        Pat::Slice(pat) => pat.elems.iter().for_each(|pat| inside(pat, bound)),
+        Pat::Struct(pat) => pat.fields.iter().for_each(|field| inside(&field.pat, bound)),
+        Pat::Tuple(pat) => pat.elems.iter().for_each(|pat| inside(pat, bound)),
+        Pat::TupleStruct(pat) => pat.elems.iter().for_each(|pat| inside(pat, bound)),
+        _ => {}
+    }
+}

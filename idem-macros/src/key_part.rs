@@ -1,0 +1,239 @@
+//! `#[derive(KeyPart)]`: newtypes, structs and unit enums as parts of a key.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{
+    Attribute, Data, DeriveInput, Fields, Generics, LitStr, Member, Path, Type, Variant, ext::IdentExt,
+    parse_quote, parse_quote_spanned, spanned::Spanned,
+};
+
+use crate::{errors::Errors, function::mentions};
+
+/// What the derive writes, once the checks have passed.
+struct Part {
+    name: Ident,
+    generics: Generics,
+    krate: Path,
+    text: Text,
+}
+
+/// Where a value's text comes from.
+enum Text {
+    Display(Span),
+    Fields(Vec<(Member, Type)>),
+    Variants(Vec<(Ident, LitStr)>),
+}
+
+pub(crate) fn derive(item: TokenStream) -> TokenStream {
+    let input = match syn::parse2::<DeriveInput>(item) {
+        Ok(input) => input,
+        Err(error) => return error.to_compile_error(),
+    };
+    let mut errors = Errors::default();
+    let part = Part::new(input, &mut errors);
+    match (errors.finish(), part) {
+        (Ok(()), Some(part)) => part.expand(),
+        (Err(error), _) => error.to_compile_error(),
+        (Ok(()), None) => TokenStream::new(),
+    }
+}
+
+/// The words that `#[key_part(…)]` knows on a type and on a variant.
+#[derive(Default)]
+struct Words {
+    display: Option<Span>,
+    rename: Option<LitStr>,
+    krate: Option<Path>,
+}
+
+impl Words {
+    fn read(attrs: &[Attribute], place: &str, legal: &[&str], errors: &mut Errors) -> Self {
+        let mut words = Self::default();
+        for attr in attrs.iter().filter(|attr| attr.path().is_ident("key_part")) {
+            let read = attr.parse_nested_meta(|meta| {
+                let word = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+                match word.as_str() {
+                    _ if !legal.contains(&word.as_str()) => {}
+                    "display" => {
+                        words.display = Some(meta.path.span());
+                        return Ok(());
+                    }
+                    "rename" => {
+                        words.rename = Some(meta.value()?.parse()?);
+                        return Ok(());
+                    }
+                    _ => {
+                        words.krate = Some(meta.value()?.call(Path::parse_mod_style)?);
+                        return Ok(());
+                    }
+                }
+                let forms: Vec<_> =
+                    legal.iter().map(|word| format!("`#[key_part({})]`", form(word))).collect();
+                let legal = if forms.is_empty() { "nothing".to_owned() } else { forms.join(" or ") };
+                Err(meta.error(format!("`key_part` on {place} knows {legal}")))
+            });
+            errors.take(read);
+        }
+        words
+    }
+}
+
+fn form(word: &str) -> &str {
+    match word {
+        "rename" => "rename = \"…\"",
+        "crate" => "crate = path",
+        other => other,
+    }
+}
+
+impl Part {
+    fn new(input: DeriveInput, errors: &mut Errors) -> Option<Self> {
+        let DeriveInput { attrs, ident: name, mut generics, data, .. } = input;
+        let words = Words::read(&attrs, "a type", &["display", "crate"], errors);
+        let krate = words.krate.unwrap_or_else(|| parse_quote!(::idem_runtime));
+        let text = text(data, &name, words.display, errors)?;
+        for bound in text.bounds(&generics, &krate) {
+            generics.make_where_clause().predicates.push(bound);
+        }
+        Some(Self { name, generics, krate, text })
+    }
+
+    fn expand(&self) -> TokenStream {
+        let Self { name, generics, krate, text } = self;
+        let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
+        let out = Ident::new("out", Span::mixed_site());
+        let body = text.write(krate, &out);
+        quote! {
+            #[automatically_derived]
+            impl #impl_generics #krate::KeyPart for #name #ty_generics #where_clause {
+                fn write(&self, #out: &mut #krate::KeyWriter) {
+                    #body
+                }
+            }
+        }
+    }
+}
+
+fn text(data: Data, name: &Ident, display: Option<Span>, errors: &mut Errors) -> Option<Text> {
+    let display = display.map(Text::Display);
+    match data {
+        Data::Union(data) => {
+            let fact = "a union cannot be part of a key: which of its fields holds the value is not known\n\
+                        implement `KeyPart` by hand, or use an enum";
+            errors.at(data.union_token.span, fact);
+            None
+        }
+        Data::Struct(data) => {
+            check_fields(&data.fields, errors);
+            if display.is_some() {
+                return display;
+            }
+            if data.fields.is_empty() {
+                let fact = format!("`{name}` has no fields, so its values cannot tell one key from another");
+                errors.at(name.span(), format!("{fact}\nwrite the text into the key itself"));
+            }
+            let members = data.fields.members();
+            Some(Text::Fields(members.zip(data.fields.iter().map(|field| field.ty.clone())).collect()))
+        }
+        Data::Enum(data) => {
+            if data.variants.is_empty() && display.is_none() {
+                errors.at(
+                    name.span(),
+                    format!("`{name}` has no variants, so no value of it can be part of a key"),
+                );
+            }
+            let variants: Vec<_> = data
+                .variants
+                .iter()
+                .filter_map(|variant| text_of(variant, display.is_some(), errors))
+                .collect();
+            check_distinct(&variants, errors);
+            Some(display.unwrap_or(Text::Variants(variants)))
+        }
+    }
+}
+
+fn check_fields(fields: &Fields, errors: &mut Errors) {
+    for field in fields {
+        Words::read(&field.attrs, "a field", &[], errors);
+    }
+}
+
+/// A unit variant's text. One with data has none, unless the whole type writes its `Display`.
+fn text_of(variant: &Variant, displayed: bool, errors: &mut Errors) -> Option<(Ident, LitStr)> {
+    check_fields(&variant.fields, errors);
+    let legal: &[&str] = if displayed { &[] } else { &["rename"] };
+    let words = Words::read(&variant.attrs, "a variant", legal, errors);
+    if displayed {
+        return None;
+    }
+    if !matches!(variant.fields, Fields::Unit) {
+        let fact =
+            format!("`{}` carries data, and only the variant's name could stand in a key", variant.ident);
+        let remedy =
+            "use unit variants, write `#[key_part(display)]` on the enum, or implement `KeyPart` by hand";
+        errors.push(syn::Error::new_spanned(&variant.fields, format!("{fact}\n{remedy}")));
+        return None;
+    }
+    let text = words.rename.unwrap_or_else(|| {
+        let name = variant.ident.unraw();
+        LitStr::new(&name.to_string(), name.span())
+    });
+    if text.value().is_empty() {
+        errors.at(text.span(), "an empty value is refused when a key is rendered; give the variant a text");
+    }
+    Some((variant.ident.clone(), text))
+}
+
+fn check_distinct(variants: &[(Ident, LitStr)], errors: &mut Errors) {
+    for (index, (variant, text)) in variants.iter().enumerate() {
+        let earlier = variants[..index].iter().find(|(_, other)| other.value() == text.value());
+        if let Some((other, _)) = earlier {
+            let fact = format!("`{other}` and `{variant}` are both written `{}`", text.value());
+            errors.at(text.span(), format!("{fact}\ntwo values would render one key: rename one of them"));
+        }
+    }
+}
+
+impl Text {
+    /// A bound for each field whose type depends on a type parameter; the others are checked where they stand.
+    fn bounds(&self, generics: &Generics, krate: &Path) -> Vec<syn::WherePredicate> {
+        match self {
+            Self::Display(_) if generics.type_params().next().is_none() => Vec::new(),
+            Self::Display(span) => vec![parse_quote_spanned!(*span=> Self: ::core::fmt::Display)],
+            Self::Variants(_) => Vec::new(),
+            Self::Fields(fields) => {
+                let dependent = |ty: &Type| {
+                    let is_type = |param: &&syn::GenericParam| matches!(param, syn::GenericParam::Type(_));
+                    generics.params.iter().filter(is_type).any(|param| mentions(ty.to_token_stream(), param))
+                };
+                let types = fields.iter().map(|(_, ty)| ty).filter(|ty| dependent(ty));
+                types.map(|ty| parse_quote!(#ty: #krate::KeyPart)).collect()
+            }
+        }
+    }
+
+    fn write(&self, krate: &Path, out: &Ident) -> TokenStream {
+        match self {
+            Self::Display(span) => {
+                let span = Span::call_site().located_at(*span);
+                quote_spanned!(span=> #krate::KeyWriter::write_display(#out, self);)
+            }
+            Self::Variants(variants) => {
+                let arms = variants.iter().map(|(variant, text)| quote!(Self::#variant => #text,));
+                quote!(#krate::KeyWriter::write_str(#out, match self { #(#arms)* });)
+            }
+            Self::Fields(fields) => {
+                let borrowed = fields.iter().map(|(member, ty)| {
+                    let span = Span::call_site().located_at(ty.span());
+                    quote_spanned!(span=> &self.#member)
+                });
+                if let [(_, ty)] = &fields[..] {
+                    let span = Span::call_site().located_at(ty.span());
+                    return quote_spanned!(span=> #krate::KeyPart::write(#(#borrowed)*, #out););
+                }
+                quote!(#krate::KeyWriter::fields(#out, &[#(#borrowed),*]);)
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+use super::{SEPARATORS, Scope, Template};
+
+const PARAMETERS: [&str; 6] = ["self", "user_id", "month", "order", "t", "type"];
+
+fn parse(source: &str) -> (Template, Vec<String>) {
+    let parameters = PARAMETERS.map(str::to_owned);
+    let scope = Scope { function: "charge", parameters: &parameters };
+    let (template, faults) = Template::parse(source, &scope);
+    let constant = template.is_constant() && !source.is_empty();
+    let constant = constant.then(|| Template::constant_fault(source, &scope));
+    let shown = faults.iter().chain(&constant).map(|fault| fault.show(source)).collect();
+    (template, shown)
+}
+
+#[test]
+fn a_template_is_fixed_text_around_placeholders() {
+    let cases: [(&str, &[&str], &[&str]); 10] = [
+        ("b:<user_id>", &["b:", ""], &["user_id"]),
+        ("b:<user_id>:<month>", &["b:", ":", ""], &["user_id", "month"]),
+        ("b:<order.customer.id>|x", &["b:", "|x"], &["order.customer.id"]),
+        ("b:<self.tenant>#<t.0.1>", &["b:", "#", ""], &["self.tenant", "t.0.1"]),
+        ("b:<type>:<r#type>", &["b:", ":", ""], &["type", "type"]),
+        ("<<b>>:<month>", &["<b>:", ""], &["month"]),
+        ("<<<month>>>", &["<", ">"], &["month"]),
+        ("b:<month>-<<:<t>", &["b:", "-<:", ""], &["month", "t"]),
+        ("ключ:<month>", &["ключ:", ""], &["month"]),
+        ("a{b}:<month>{", &["a{b}:", "{"], &["month"]),
+    ];
+    for (source, texts, names) in cases {
+        let (template, faults) = parse(source);
+        assert!(faults.is_empty(), "{source}: {faults:?}");
+        assert_eq!(template.texts, texts, "{source}");
+        assert_eq!(
+            template.placeholders.iter().map(super::Placeholder::name).collect::<Vec<_>>(),
+            names,
+            "{source}"
+        );
+    }
+}
+
+/// The template, the part that is underlined, a piece of the message, a piece of the way out.
+const FAULTS: &[(&str, &str, &str, &str)] = &[
+    ("", "", "the key is empty", "`charge:<…>`"),
+    ("nightly", "nightly", "no placeholder", "singleton"),
+    ("b:user_id", "user_id", "a placeholder is written `<user_id>`", "write `b:<user_id>`"),
+    ("b:{}", "{}", "a placeholder is written `<user_id>`", "write `b:<user_id>`"),
+    ("b:{usr}", "{usr}", "a placeholder is written `<usr>`", "write `b:<usr>`"),
+    ("b:{user_id}", "{user_id}", "is not a placeholder", "write `b:<user_id>`"),
+    ("b:{{user_id}}:<t>", "{{user_id}}", "is not a placeholder", "write `b:<user_id>:<t>`"),
+    ("b:{order.id:?}:<t>", "{order.id:?}", "is not a placeholder", "write `b:<order.id>:<t>`"),
+    ("b:$user_id:<t>", "$user_id", "is not a placeholder", "write `b:<user_id>:<t>`"),
+    ("b:${user_id}", "${user_id}", "is not a placeholder", "write `b:<user_id>`"),
+    ("b:%s", "%s", "is not a placeholder", "write `b:<user_id>`"),
+    ("b:%(user)s:<t>", "%(user)s", "not a placeholder", "write `b:<user_id>:<t>`"),
+    ("b:<user_id", "<user_id", "not closed", "write `b:<user_id>`"),
+    ("b:<user_id:<month>", "<user_id", "not closed", "write `b:<user_id>:<month>`"),
+    ("b:<user_id<month>", "<user_id", "not closed", "write `b:<user_id>:<month>`"),
+    ("b:<nobody:<month>", "<nobody", "not closed", "`<<`"),
+    ("b:<user_id<month>>", "<user_id<month>>", "inside a placeholder", "side by side"),
+    ("b:<>", "<>", "names no parameter", "`user_id`"),
+    ("b:< >", "< >", "names no parameter", "`user_id`"),
+    ("b:< user_id >", "< user_id >", "not a parameter", "write `b:<user_id>`"),
+    ("b:<user-id>", "<user-id>", "not a parameter", "write `b:<user_id>`"),
+    ("b:<user_id:04>", "<user_id:04>", "not a parameter", "write `b:<user_id>`"),
+    ("b:<&user_id>", "<&user_id>", "not a parameter", "write `b:<user_id>`"),
+    ("b:<order.id()>", "<order.id()>", "not a parameter", "write `b:<order>`"),
+    ("b:<user_id()>", "<user_id()>", "not a parameter", "in the caller"),
+    ("b:<order..id>", "<order..id>", "not a parameter", "write `b:<order.id>`"),
+    ("b:<t.00>", "<t.00>", "not a parameter", "in the caller"),
+    ("b:<0>", "<0>", "not a parameter", "in the caller"),
+    ("b:<month>>", ">", "stray", "write `b:<month>>>`"),
+    ("<<b>:<month>", ">", "stray", "write `<<b>>:<month>`"),
+    ("<month>", "<month>", "no fixed text before", "write `charge:<month>`"),
+    ("b:<user_id><month>", "<user_id><month>", "no separator", "write `b:<user_id>:<month>`"),
+    ("b:<user_id>-<month>", "<user_id>-<month>", "no separator", "write `b:<user_id>:<month>`"),
+    ("b:<user_id>of<month>", "<user_id>of<month>", "no separator", "write `b:<user_id>:of<month>`"),
+    ("b/<month>", "/", "no `/`", "write `b:<month>`"),
+    ("100%:<month>", "%", "no `%`", "write `100:<month>`"),
+    ("a  b:<month>", "  ", "no white space", "write `a-b:<month>`"),
+    (" b:<month>", " ", "no white space", "write `b:<month>`"),
+    ("b\n:<month>", "\\n", "no white space", "write `b-:<month>`"),
+    ("b\u{7}:<month>", "\\u{7}", "no control character", "write `b:<month>`"),
+];
+
+#[test]
+fn each_fault_is_shown_where_it_is_and_with_a_way_out() {
+    for (source, under, fact, remedy) in FAULTS {
+        let (_, faults) = parse(source);
+        let [shown] = &faults[..] else { panic!("{source}: not one fault but {faults:#?}") };
+        assert!(shown.lines().next().is_some_and(|line| line.contains(fact)), "{source}: {shown}");
+        assert!(shown.lines().last().is_some_and(|line| line.contains(remedy)), "{source}: {shown}");
+        assert_eq!(underlined(shown), *under, "{source}: {shown}");
+    }
+}
+
+/// The part of the template above the carets.
+fn underlined(shown: &str) -> String {
+    let lines: Vec<&str> = shown.lines().collect();
+    let Some(at) = lines.iter().position(|line| line.contains('^')) else { return String::new() };
+    lines[at - 1].chars().zip(lines[at].chars()).filter(|(_, mark)| *mark == '^').map(|(c, _)| c).collect()
+}
+
+#[test]
+fn fixed_text_has_a_limit_in_bytes() {
+    let longest = format!("{}:<month>", "ü".repeat(94));
+    assert!(parse(&longest).1.is_empty());
+    assert!(parse(&format!("{longest}x")).1[0].contains("190 bytes long, and 189 is the most"));
+}
+
+#[test]
+fn independent_faults_are_all_shown() {
+    let (_, faults) = parse("a b/<usr-id>:<month><type>:<t");
+    assert_eq!(faults.len(), 5, "{faults:#?}");
+}
+
+/// Every text of up to six of the characters that matter.
+fn texts() -> impl Iterator<Item = String> {
+    let alphabet = ['<', '>', 't', ':', '.', '/', '{', '}', '%', '$'];
+    (0..=5_u32).flat_map(move |length| {
+        (0..alphabet.len().pow(length)).map(move |mut number| {
+            let mut text = String::new();
+            for _ in 0..length {
+                text.push(alphabet[number % alphabet.len()]);
+                number /= alphabet.len();
+            }
+            text
+        })
+    })
+}
+
+#[test]
+fn what_is_accepted_is_written_back_as_it_was() {
+    for source in texts() {
+        let (template, faults) = parse(&source);
+        if !faults.is_empty() {
+            continue;
+        }
+        let escape = |text: &str| text.replace('<', "<<").replace('>', ">>");
+        let mut written = escape(&template.texts[0]);
+        for (placeholder, text) in template.placeholders.iter().zip(&template.texts[1..]) {
+            written.push_str(&format!("<{}>{}", placeholder.name(), escape(text)));
+        }
+        assert_eq!(written, source);
+        assert_eq!(template.texts.len(), template.placeholders.len() + 1, "{source}");
+        assert!(!template.texts[0].is_empty(), "{source}");
+        let between = &template.texts[1..template.texts.len() - 1];
+        assert!(between.iter().all(|text| text.contains(SEPARATORS)), "{source}");
+    }
+}
+
+#[test]
+fn a_corrected_template_is_correct() {
+    for source in texts() {
+        let (_, faults) = parse(&source);
+        if let [shown] = &faults[..]
+            && let Some(written) = shown.lines().last().and_then(|line| line.strip_prefix("write `"))
+        {
+            let end = written.rfind("`;").or_else(|| written.find('`')).unwrap_or(written.len());
+            let (_, faults) = parse(&written[..end]);
+            assert!(faults.is_empty(), "{source} → {}: {faults:#?}", &written[..end]);
+        }
+    }
+}
