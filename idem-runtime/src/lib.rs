@@ -26,6 +26,7 @@ pub use error::{Error, ErrorKind};
 pub use fingerprint::Fingerprint;
 pub use idem::{Builder, Idem};
 pub use job::{ErrorRule, Job, Mode, OnError, OnStale};
+pub use idem_macros::{KeyPart, idempotent};
 pub use key::{Key, KeyPart, KeyWriter};
 pub use outcome::{Outcome, with_outcome, with_outcome_sync};
 pub use record::{Record, Status};
