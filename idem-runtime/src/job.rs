@@ -335,7 +335,8 @@ fn receiver_of<'a>(body: &'a str, name: &str) -> &'a str {
             '>' | ')' | ']' if !body[..at].ends_with('-') => depth = depth.saturating_sub(1),
             ':' if depth == 0 => {
                 let rest = &body[at..];
-                let named = rest.strip_prefix("::").and_then(|rest| rest.strip_prefix(name));
+                let named = rest.strip_prefix("::").map(|rest| rest.strip_prefix("r#").unwrap_or(rest));
+                let named = named.and_then(|rest| rest.strip_prefix(name));
                 if named.is_some_and(|rest| rest.is_empty() || rest.starts_with(['<', ':'])) {
                     found = at;
                 }
@@ -367,6 +368,7 @@ mod tests {
             ("app::charge::{{closure}}", "app"),
             ("<app::X as app::Work>::charge::{{closure}}", "<app::X as app::Work>"),
             ("app::Svc<app::charge::A>::charge<u8>::{{closure}}", "app::Svc<app::charge::A>"),
+            ("app::r#charge::{{closure}}", "app"),
             ("app::Svc<fn(u8) -> u8>::charge::{{closure}}", "app::Svc<fn(u8) -> u8>"),
         ];
         for (body, receiver) in cases {

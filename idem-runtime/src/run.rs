@@ -214,13 +214,15 @@ impl Call {
 
     /// `lock_first`: claims the key, or says why not.
     async fn claim(mut self) -> Result<Admitted, Error> {
+        let give_up = self.patience().until;
         let mut seen = Seen::Absent;
         for _ in 0..LOOKS {
             seen = match seen {
                 Seen::Absent => self.insert().await?,
                 Seen::Held(grant) => match self.enter(grant) {
                     Some(execution) => return Ok(Admitted::Run(execution)),
-                    None => Seen::Absent,
+                    None if Instant::now() < give_up => Seen::Absent,
+                    None => return Err(self.too_slow()),
                 },
                 Seen::Row(record) => match record::decide(Some(&record), record.now, &self.terms()) {
                     Decision::Run(standing) => self.take(&record, standing).await?,
@@ -280,6 +282,16 @@ impl Call {
     fn in_progress(&self, retry_after: Option<Duration>) -> Error {
         let retry_after = retry_after.unwrap_or(SHORTEST_WAIT);
         Error::InProgress { key: self.key.clone(), retry_after }
+    }
+
+    /// A store that acknowledges claims only when their leases have passed.
+    fn too_slow(&self) -> Error {
+        let lease = self.job.lease();
+        Error::Store {
+            key: Some(self.key.clone()),
+            message: format!("the claim was acknowledged after its lease of {lease:?} had passed, and given back"),
+            source: None,
+        }
     }
 
     async fn read(&self) -> Result<Seen, Error> {
@@ -594,7 +606,6 @@ impl Execution {
         let recorded = match self.claim.take() {
             Some(claim) => {
                 let (finishing, _) = end(claim, store::Ending::Completed { result: result.clone(), ttl });
-                self.membership = self.membership.take();
                 match finishing.await {
                     Ok(Answer::Written { .. }) => return Ok(()),
                     Ok(Answer::Found(_) | Answer::Gone) => return Err(Error::ClaimLost { key }),
