@@ -4,6 +4,7 @@ use std::sync::{
 };
 
 use anyhow::{Result, ensure};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Whether somebody asked this process to end. Nothing ends by itself: whoever waits looks here, so that every
 /// guard is dropped on the way out and no server stays behind.
@@ -14,12 +15,8 @@ impl Interrupt {
     /// Takes over ctrl-c and the polite ways to end a process.
     pub(crate) fn listen() -> Result<Interrupt> {
         let interrupt = Interrupt::default();
-        #[cfg(unix)]
-        {
-            use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-            for signal in [SIGHUP, SIGINT, SIGTERM] {
-                signal_hook::flag::register(signal, Arc::clone(&interrupt.0))?;
-            }
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&interrupt.0))?;
         }
         Ok(interrupt)
     }

@@ -1,5 +1,8 @@
 //! `cargo xtask`: what this workspace is tested and measured with, servers included.
 
+#[cfg(not(unix))]
+compile_error!("xtask starts servers the Unix way; elsewhere run `cargo test --workspace --all-features`");
+
 mod backend;
 mod coverage;
 mod fleet;

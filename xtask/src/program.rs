@@ -3,6 +3,7 @@
 use std::{
     env,
     io::Read,
+    os::unix::process::CommandExt as _,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     thread,
@@ -10,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::interrupt::Interrupt;
 
@@ -43,9 +45,8 @@ pub(crate) fn output(command: &mut Command, interrupt: &Interrupt) -> Result<Str
 }
 
 fn spawn(command: &mut Command) -> Result<Child> {
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(command, 0);
-    command.spawn().with_context(|| format!("cannot run `{}`", command.get_program().display()))
+    let spawned = command.process_group(0).spawn();
+    spawned.with_context(|| format!("cannot run `{}`", command.get_program().display()))
 }
 
 fn read_aside(output: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
@@ -70,10 +71,7 @@ fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<ExitStatus> {
     }
 }
 
-#[cfg(unix)]
 fn end(child: &mut Child) -> Result<()> {
-    use rustix::process::{Pid, Signal, kill_process_group};
-
     let group = Pid::from_child(child);
     kill_process_group(group, Signal::TERM)?;
     let patience = Instant::now() + GRACE;
@@ -82,13 +80,6 @@ fn end(child: &mut Child) -> Result<()> {
     }
     // Its descendants may have outlived it; if none has, there is no such group.
     let _ = kill_process_group(group, Signal::KILL);
-    child.wait()?;
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn end(child: &mut Child) -> Result<()> {
-    child.kill()?;
     child.wait()?;
     Ok(())
 }
