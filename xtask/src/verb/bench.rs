@@ -22,7 +22,7 @@ impl Bench {
             eprintln!("{name} is missing and goes unmeasured: {missing}");
         }
         let mut cargo = program::cargo();
-        cargo.args(["bench", "--package", "idem-benches", "--"]).args(&self.arguments);
+        cargo.args(["run", "--release", "--package", "idem-benches", "--"]).args(&self.arguments);
         let status = program::run(cargo.envs(fleet.variables()), interrupt)?;
         ensure!(status.success(), "the benchmarks failed");
         Ok(())
