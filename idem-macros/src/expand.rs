@@ -17,7 +17,7 @@ pub(crate) fn expand(plan: &Plan) -> TokenStream {
     let (attrs, vis, sig) = (&function.attrs, &function.vis, &function.sig);
     let tokens = Tokens::new(plan);
     let span = tokens.span;
-    let contract = function.has_docs().then(|| &plan.contract);
+    let contract = function.has_docs().then_some(&plan.contract);
     let contract = contract.iter().map(|text| {
         let text = format!(" {text}");
         quote_spanned!(span=> #[doc = ""] #[doc = #text])
@@ -47,14 +47,9 @@ struct Tokens<'a> {
 
 impl<'a> Tokens<'a> {
     fn new(plan: &'a Plan) -> Self {
-        let at = plan.function.output.span();
-        let span = Span::call_site().located_at(at);
-        Self {
-            plan,
-            span,
-            krate: relocate(plan.krate.to_token_stream(), span),
-            call: Ident::new("__idem_call", Span::mixed_site().located_at(at)),
-        }
+        let span = Span::call_site().located_at(plan.function.output.span());
+        let call = local("__idem_call", span);
+        Self { plan, span, krate: relocate(plan.krate.to_token_stream(), span), call }
     }
 
     /// `let __idem_call = stored::<Ret>({ static JOB … &JOB }).part(&user_id)…;`
@@ -62,7 +57,7 @@ impl<'a> Tokens<'a> {
         let Self { plan, span, krate, call } = self;
         let output = &plan.function.output;
         let constructor = Ident::new(if plan.stores() { "stored" } else { "unstored" }, *span);
-        let job = self.job();
+        let (job, describe) = (self.job(), self.describe());
         let parts = plan.parts.iter().map(|part| {
             let value = borrow(part);
             quote_spanned!(*span=> .part(#value))
@@ -73,7 +68,9 @@ impl<'a> Tokens<'a> {
         });
         let idem = plan.args.idem.iter().map(|idem| {
             let expr = &idem.value;
-            quote_spanned!(*span=> .idem(&(#expr)))
+            let at = Span::call_site().located_at(expr.span());
+            let borrowed = quote_spanned!(at=> &(#expr));
+            quote_spanned!(*span=> .idem(#borrowed))
         });
         quote_spanned! {*span=>
             let #call = #krate::__private::#constructor::<#output>({
@@ -81,7 +78,20 @@ impl<'a> Tokens<'a> {
                 #krate::__private::inventory::submit! { #krate::__private::JobRef(&JOB) }
                 &JOB
             })
-            #(#parts)* #(#fingerprint)* #(#idem)*;
+            #(#parts)* #(#fingerprint)* #(#idem)* #describe;
+        }
+    }
+
+    /// The error's text for the row, where the error has one: an inherent method wins over a trait's, so that
+    /// nothing is asked of `E`.
+    fn describe(&self) -> TokenStream {
+        let Self { span, krate, .. } = self;
+        let error = local("__idem_error", *span);
+        quote_spanned! {*span=>
+            .describe(|#error| {
+                use #krate::__private::DescribeAny as _;
+                #krate::__private::Describe(#error).text()
+            })
         }
     }
 
@@ -174,7 +184,8 @@ impl<'a> Tokens<'a> {
         let classify = plan.args.on_error.iter().filter_map(|arg| match &arg.value {
             OnError::Classify(path) => {
                 let at = Span::call_site().located_at(path.span());
-                Some(quote_spanned!(at=> |error: &_| #path(error),))
+                let error = local("__idem_error", at);
+                Some(quote_spanned!(at=> |#error: &_| #path(#error),))
             }
             OnError::Rule(_) => None,
         });
@@ -202,9 +213,9 @@ impl<'a> Tokens<'a> {
     /// Makes the declared type an expectation for the body's tail and `return`s, as it is in an `async fn`; an
     /// async closure's own is none.
     fn edge(&self) -> TokenStream {
-        let Self { plan, span, krate, call } = self;
+        let Self { plan, span, krate, .. } = self;
         let output = &plan.function.output;
-        let returned = Ident::new("__idem_ret", call.span());
+        let returned = local("__idem_ret", *span);
         quote_spanned! {*span=>
             if let ::core::option::Option::Some(#returned) = #krate::__private::none::<#output>() {
                 return #returned;
@@ -232,6 +243,11 @@ impl<'a> Tokens<'a> {
             }
         })
     }
+}
+
+/// A name that no name of the user's can mean.
+fn local(name: &str, at: Span) -> Ident {
+    Ident::new(name, Span::mixed_site().located_at(at))
 }
 
 /// `&order.customer.id`, all of it where the user wrote the name.

@@ -29,7 +29,7 @@ pub(crate) enum Flavor {
     Sync,
     /// `fn` to `Pin<Box<dyn Future<Output = …>>>`, which is what `#[async_trait]` makes. The type is the boxed
     /// future's, its lifetime left to inference.
-    Boxed(Type),
+    Boxed(Box<Type>),
 }
 
 /// A parameter with a name of its own, or a name bound inside a parameter's pattern.
@@ -67,7 +67,7 @@ impl Function {
         let (output, flavor) = match &sig.output {
             ReturnType::Type(_, ty) if sig.asyncness.is_some() => (Type::clone(ty), Flavor::Async),
             ReturnType::Type(_, ty) => match boxed_future(ty) {
-                Some((output, future)) => (output, Flavor::Boxed(future)),
+                Some((output, future)) => (output, Flavor::Boxed(Box::new(future))),
                 None => (Type::clone(ty), Flavor::Sync),
             },
             ReturnType::Default => (parse_quote!(()), Flavor::Sync),
@@ -226,17 +226,10 @@ fn refuse_other_items(input: ParseStream<'_>) -> syn::Result<()> {
 fn body(input: ParseStream<'_>, sig: &Signature, attrs: &mut Vec<Attribute>) -> syn::Result<Group> {
     let rest: TokenStream = input.parse()?;
     let mut tokens = rest.into_iter();
-    let mut group = match tokens.next() {
-        Some(TokenTree::Group(group)) => group,
-        _ => {
-            return Err(syn::Error::new(
-                sig.ident.span(),
-                format!(
-                    "`{}` has no body to run\nput the attribute on each implementation, where the body is",
-                    sig.ident
-                ),
-            ));
-        }
+    let Some(TokenTree::Group(mut group)) = tokens.next() else {
+        let fact = format!("`{}` has no body to run", sig.ident);
+        let remedy = "put the attribute on each implementation, where the body is";
+        return Err(syn::Error::new(sig.ident.span(), format!("{fact}\n{remedy}")));
     };
     while group.delimiter() == Delimiter::None {
         match group.stream().into_iter().next() {

@@ -26,14 +26,14 @@ impl KeyFn {
         let mut types = Vec::new();
         let mut params = Vec::new();
         for input in &function.sig.inputs {
-            let FnArg::Typed(typed) = input else { continue };
-            if let Pat::Ident(pat) = &*typed.pat
+            let FnArg::Typed(param) = input else { continue };
+            if let Pat::Ident(pat) = &*param.pat
                 && named(&pat.ident.unraw().to_string())
             {
                 let mut ident = pat.ident.clone();
                 ident.set_span(span);
-                types.push(&*typed.ty);
-                params.push((ident, by_reference(&typed.ty, span)));
+                types.push(&*param.ty);
+                params.push((ident, by_reference(&param.ty, span)));
             }
         }
         let generics = kept(&function.sig.generics, &types);

@@ -111,7 +111,7 @@ impl Plan {
             args.krate.as_ref().map_or_else(|| parse_quote!(::idem_runtime), |krate| krate.value.clone());
         let contract = contract(&args, mode, &key.source);
         let Key { template: Template { texts, .. }, parts, .. } = key;
-        Some(Self { mode, krate, texts, parts, fingerprint, key_fn, contract, args, function })
+        Some(Self { function, args, mode, krate, texts, parts, fingerprint, key_fn, contract })
     }
 
     /// Whether the result is stored, to answer repeats with.
