@@ -438,7 +438,7 @@ impl Call {
             fingerprint: self.fingerprint.clone(),
             context,
             claim,
-            membership,
+            _membership: membership,
             took_over: false,
             slot: None,
         }))
@@ -512,7 +512,8 @@ pub(crate) struct Execution {
     fingerprint: Option<String>,
     context: Arc<Context>,
     claim: Option<Claim>,
-    membership: Option<Membership>,
+    /// Its lease is renewed for as long as this stays.
+    _membership: Option<Membership>,
     took_over: bool,
     slot: Option<Arc<Slot>>,
 }
