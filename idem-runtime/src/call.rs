@@ -179,7 +179,7 @@ impl<R, T, E> Call<R, T, E> {
             Ok(json) => self.ticket.fingerprint.add(&json),
             Err(error) => {
                 self.ticket.problem.get_or_insert_with(|| Error::InvalidKey {
-                    template: self.ticket.job.shape(),
+                    template: self.ticket.job.shape().to_owned(),
                     reason: format!("its fingerprint cannot be taken: {error}"),
                 });
             }

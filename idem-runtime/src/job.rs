@@ -102,6 +102,8 @@ pub struct Job {
     allow_overlap: &'static [&'static str],
     /// The first `Self` type this job ran for.
     receiver: OnceLock<String>,
+    path: OnceLock<String>,
+    shape: OnceLock<String>,
 }
 
 /// The construction, for the attribute's expansion.
@@ -132,6 +134,8 @@ impl Job {
             keyed_by_self: false,
             allow_overlap: &[],
             receiver: OnceLock::new(),
+            path: OnceLock::new(),
+            shape: OnceLock::new(),
         }
     }
 
@@ -228,14 +232,14 @@ impl Job {
 impl Job {
     /// The label that rows, logs and metrics carry: `name = "…"`, or `crate::module::function`.
     #[must_use]
-    pub fn name(&self) -> String {
-        self.label.map_or_else(|| self.path(), ToOwned::to_owned)
+    pub fn name(&self) -> &str {
+        self.label.unwrap_or_else(|| self.path())
     }
 
     /// `crate::module::function`.
     #[must_use]
-    pub fn path(&self) -> String {
-        format!("{}::{}", self.module, self.name)
+    pub fn path(&self) -> &str {
+        self.path.get_or_init(|| format!("{}::{}", self.module, self.name))
     }
 
     /// Where the function stands, as `file:line`.
@@ -252,8 +256,8 @@ impl Job {
 
     /// The template with anonymous placeholders: `billing:<>:<>`. Rows remember it.
     #[must_use]
-    pub fn shape(&self) -> String {
-        self.template.join("<>")
+    pub fn shape(&self) -> &str {
+        self.shape.get_or_init(|| self.template.join("<>"))
     }
 
     /// Which side of the effect is recorded.

@@ -467,8 +467,8 @@ const LONGEST_WAIT: Duration = Duration::from_millis(500);
 fn job_row(job: &Job, idem: &Idem, status: Status, fingerprint: Option<String>) -> Result<NewRow, Error> {
     Ok(NewRow {
         status,
-        job: Some(job.name()),
-        template: Some(job.shape()),
+        job: Some(job.name().to_owned()),
+        template: Some(job.shape().to_owned()),
         mode: Some(job.mode().as_str().to_owned()),
         on_stale: None,
         owner: Some(new_owner()?),
