@@ -1,4 +1,4 @@
-//! Heartbeats: the claims of this process that are alive, and the loop that renews their leases.
+//! Heartbeats: the executions of this process that are alive, and the loop that renews the leases of their claims.
 
 use std::{
     collections::HashMap,
@@ -13,20 +13,22 @@ use crate::{
     store::{Renew, Renewal, Store},
 };
 
-/// The claims of this process whose bodies run.
+/// The executions of this process whose bodies run.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
-    claims: Mutex<Claims>,
+    executions: Mutex<Executions>,
     /// A claim was added that is due before the loop would wake up.
     sooner: Notify,
-    /// The last claim is gone.
+    /// The last execution is gone.
     empty: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Claims {
+struct Executions {
     next_id: u64,
-    entries: HashMap<u64, Entry>,
+    keys: HashMap<u64, Arc<str>>,
+    /// Those of them that hold a claim.
+    claims: HashMap<u64, Entry>,
     /// When the loop wakes up by itself.
     wakes: Option<Instant>,
 }
@@ -43,13 +45,27 @@ struct Entry {
 }
 
 impl Entry {
-    /// When the loop has to look at this claim.
-    fn wakes(&self) -> Instant {
-        if self.heartbeat { self.due } else { self.lease.ends() }
+    fn new(claim: &Claim, heartbeat: bool) -> Self {
+        let lease = Arc::clone(claim.lease());
+        Self {
+            key: Arc::clone(claim.key()),
+            owner: claim.owner().to_owned(),
+            fence: claim.fence(),
+            due: lease.ends() - lease.term() / 3 * 2,
+            lease,
+            heartbeat,
+        }
+    }
+
+    /// When the loop has to look at this claim, from `now` on.
+    fn wakes(&self, now: Instant) -> Option<Instant> {
+        let ends = self.lease.ends();
+        let ends = (ends > now).then_some(ends);
+        if self.heartbeat { Some(ends.map_or(self.due, |ends| ends.min(self.due))) } else { ends }
     }
 }
 
-/// A place among the live claims; leaving is dropping it.
+/// A place among the live executions; leaving is dropping it.
 #[derive(Debug)]
 pub(crate) struct Membership {
     live: Arc<Live>,
@@ -58,48 +74,42 @@ pub(crate) struct Membership {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        let mut claims = self.live.lock();
-        claims.entries.remove(&self.id);
-        if claims.entries.is_empty() {
-            drop(claims);
+        let mut executions = self.live.lock();
+        executions.claims.remove(&self.id);
+        executions.keys.remove(&self.id);
+        if executions.keys.is_empty() {
+            drop(executions);
             self.live.empty.notify_waiters();
         }
     }
 }
 
 impl Live {
-    fn lock(&self) -> MutexGuard<'_, Claims> {
-        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Executions> {
+        self.executions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a claim; its lease is renewed every third of it, until the membership is dropped.
-    pub(crate) fn join(self: &Arc<Self>, claim: &Claim, heartbeat: bool) -> Membership {
-        let lease = Arc::clone(claim.lease());
-        let due = lease.ends() - lease.term() / 3 * 2;
-        let entry = Entry {
-            key: Arc::clone(claim.key()),
-            owner: claim.owner().to_owned(),
-            fence: claim.fence(),
-            lease,
-            heartbeat,
-            due,
-        };
-        let wakes = entry.wakes();
-        let mut claims = self.lock();
-        claims.next_id += 1;
-        let id = claims.next_id;
-        claims.entries.insert(id, entry);
-        let sooner = claims.wakes.is_none_or(|at| wakes < at);
-        drop(claims);
+    /// Adds an execution. If it holds a claim, its lease is watched, and renewed every third of it where the job wants
+    /// that, until the membership is dropped.
+    pub(crate) fn join(self: &Arc<Self>, key: &Arc<str>, claim: Option<&Claim>, heartbeat: bool) -> Membership {
+        let entry = claim.map(|claim| Entry::new(claim, heartbeat));
+        let wakes = entry.as_ref().and_then(|entry| entry.wakes(Instant::now()));
+        let mut executions = self.lock();
+        executions.next_id += 1;
+        let id = executions.next_id;
+        executions.keys.insert(id, Arc::clone(key));
+        executions.claims.extend(entry.map(|entry| (id, entry)));
+        let sooner = wakes.is_some_and(|wakes| executions.wakes.is_none_or(|at| wakes < at));
+        drop(executions);
         if sooner {
             self.sooner.notify_one();
         }
         Membership { live: Arc::clone(self), id }
     }
 
-    /// The keys of the claims whose bodies run.
+    /// The keys whose bodies run.
     pub(crate) fn keys(&self) -> Vec<Arc<str>> {
-        self.lock().entries.values().map(|entry| Arc::clone(&entry.key)).collect()
+        self.lock().keys.values().map(Arc::clone).collect()
     }
 
     /// Resolves when no body runs.
@@ -107,7 +117,7 @@ impl Live {
         loop {
             let mut empty = std::pin::pin!(self.empty.notified());
             empty.as_mut().enable();
-            if self.lock().entries.is_empty() {
+            if self.lock().keys.is_empty() {
                 return;
             }
             empty.await;
@@ -116,16 +126,16 @@ impl Live {
 
     /// Declares every lease lost: the thread that would renew them is gone.
     pub(crate) fn lose_all(&self) {
-        for entry in self.lock().entries.values() {
+        for entry in self.lock().claims.values() {
             entry.lease.lose();
         }
     }
 
     /// What is due now, and when to look again.
     fn due(&self, now: Instant) -> (Vec<(u64, Entry)>, Option<Instant>) {
-        let mut claims = self.lock();
+        let mut executions = self.lock();
         let mut due = Vec::new();
-        for (&id, entry) in &mut claims.entries {
+        for (&id, entry) in &mut executions.claims {
             if entry.lease.ends() <= now {
                 entry.lease.lose();
             }
@@ -134,27 +144,21 @@ impl Live {
                 due.push((id, entry.clone()));
             }
         }
-        let wakes = claims
-            .entries
-            .values()
-            .flat_map(|entry| {
-                let ends = entry.lease.ends();
-                [entry.heartbeat.then_some(entry.due), (ends > now).then_some(ends)]
-            })
-            .flatten()
-            .min();
-        claims.wakes = wakes;
+        let wakes = executions.claims.values().filter_map(|entry| entry.wakes(now)).min();
+        executions.wakes = wakes;
         (due, wakes)
     }
 
-    /// Forgets when it was due: a renewal that failed is tried again soon.
-    fn again_soon(&self, ids: impl Iterator<Item = u64>, now: Instant) {
-        let mut claims = self.lock();
+    /// Renewals that failed are tried again soon.
+    fn again_soon(&self, ids: &[u64], now: Instant) {
+        let mut executions = self.lock();
         for id in ids {
-            if let Some(entry) = claims.entries.get_mut(&id) {
+            if let Some(entry) = executions.claims.get_mut(id) {
                 entry.due = now + (entry.lease.term() / 12).min(Duration::from_secs(1));
             }
         }
+        drop(executions);
+        self.sooner.notify_one();
     }
 
     /// Renews what is due, one statement for all, for as long as it is polled.
@@ -207,8 +211,7 @@ impl Live {
             }
         }
         if !skipped.is_empty() {
-            self.again_soon(skipped.into_iter(), Instant::now());
-            self.sooner.notify_one();
+            self.again_soon(&skipped, Instant::now());
         }
     }
 }

@@ -239,9 +239,9 @@ impl Call {
     async fn look_up(mut self) -> Result<Admitted, Error> {
         let mut seen = self.read().await?;
         loop {
-            let Seen::Row(record) = seen else { return Ok(Admitted::Run(self.execution(None, None, 1)?)) };
+            let Seen::Row(record) = seen else { return Ok(Admitted::Run(self.execution(None, 1))) };
             seen = match record::decide(Some(&record), record.now, &self.terms()) {
-                Decision::Run(_) => return Ok(Admitted::Run(self.execution(None, None, 1)?)),
+                Decision::Run(_) => return Ok(Admitted::Run(self.execution(None, 1))),
                 Decision::Busy { retry_after } => self.wait(retry_after).await?,
                 answer => return self.answer(answer, record),
             };
@@ -409,19 +409,14 @@ impl Call {
         if standing == Standing::Stale {
             tracing::warn!(job = self.job.name(), key = shown(&self.key), attempt = number, "took over a stale claim");
         }
-        let membership = self.service().live().join(&claim, self.job.heartbeat());
-        let attempt = u32::try_from(number).unwrap_or(1);
-        let mut execution = self.execution(Some(claim), Some(membership), attempt).ok()?;
+        let mut execution = self.execution(Some(claim), u32::try_from(number).unwrap_or(1));
         execution.took_over = standing == Standing::Stale;
         Some(execution)
     }
 
-    fn execution(
-        &self,
-        claim: Option<Claim>,
-        membership: Option<Membership>,
-        attempt: u32,
-    ) -> Result<Box<Execution>, Error> {
+    fn execution(&self, claim: Option<Claim>, attempt: u32) -> Box<Execution> {
+        let live = self.service().live();
+        let membership = live.join(&self.stored, claim.as_ref(), self.job.heartbeat());
         let context = Arc::new(Context {
             service: self.service().clone(),
             key: self.key.clone(),
@@ -431,7 +426,7 @@ impl Call {
             mark: AtomicBool::new(false),
             outer: self.outer.clone(),
         });
-        Ok(Box::new(Execution {
+        Box::new(Execution {
             job: self.job,
             idem: self.idem.clone(),
             stored: Arc::clone(&self.stored),
@@ -441,7 +436,7 @@ impl Call {
             _membership: membership,
             took_over: false,
             slot: None,
-        }))
+        })
     }
 }
 
@@ -512,8 +507,8 @@ pub(crate) struct Execution {
     fingerprint: Option<String>,
     context: Arc<Context>,
     claim: Option<Claim>,
-    /// Its lease is renewed for as long as this stays.
-    _membership: Option<Membership>,
+    /// It counts as running, and its lease is renewed, for as long as this stays.
+    _membership: Membership,
     took_over: bool,
     slot: Option<Arc<Slot>>,
 }
