@@ -66,7 +66,7 @@ const FINISH_MANY: &str = "
         result = CASE finish.status WHEN 'completed' THEN finish.result ELSE held.result END,
         error = COALESCE(finish.error, held.error),
         lease_until = CASE finish.status WHEN 'processing' THEN {now} END,
-        expires_at = {now} + finish.expires_in,
+        expires_at = CASE finish.status WHEN 'processing' THEN held.expires_at ELSE {now} + finish.expires_in END,
         attempt = MAX(held.attempt - finish.withdrawn, 0),
         completed_at = CASE finish.status WHEN 'completed' THEN CURRENT_TIMESTAMP END
     FROM finish
@@ -81,7 +81,7 @@ const FINISH_ONE: &str = "
         result = CASE ?4 WHEN 'completed' THEN ?5 ELSE result END,
         error = COALESCE(?6, error),
         lease_until = CASE ?4 WHEN 'processing' THEN {now} END,
-        expires_at = {now} + ?7,
+        expires_at = CASE ?4 WHEN 'processing' THEN expires_at ELSE {now} + ?7 END,
         attempt = MAX(attempt - ?8, 0),
         completed_at = CASE ?4 WHEN 'completed' THEN CURRENT_TIMESTAMP END
     WHERE key = ?1 AND owner = ?2 AND fence = ?3
