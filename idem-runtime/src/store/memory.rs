@@ -9,9 +9,7 @@ use std::{
 
 use crate::{
     record::{Record, Status, Version, micros},
-    store::{
-        Answer, Audit, Ending, Finish, Insert, Moment, NewRow, Renew, Renewal, Replace, Reply, Store,
-    },
+    store::{Answer, Audit, Ending, Finish, Insert, Moment, NewRow, Renew, Renewal, Replace, Reply, Store},
 };
 
 /// Rows in this process's memory. Its futures are ready at once.

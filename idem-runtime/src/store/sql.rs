@@ -1,0 +1,56 @@
+//! What the SQL dialects share: names, connections, what errors mean, and how a row is read.
+
+mod batch;
+mod cells;
+mod connections;
+mod fault;
+mod params;
+mod shape;
+mod table;
+
+use std::{borrow::Cow, time::Duration};
+
+pub(crate) use self::{
+    batch::Batch,
+    cells::{Cells, record},
+    connections::{Connections, Held, explain},
+    fault::{Dialect, Fault, permanent, restless},
+    params::{FinishParams, NewRowParams, RenewParams, bind_audit, bind_expected, bind_finish, bind_row},
+    shape::{Column, Found, Shape, missing},
+    table::{Sql, Table},
+};
+use crate::{
+    record::{Record, micros},
+    store::{Answer, Replace},
+};
+
+/// How often a statement is sent again where the database says that it collided with another.
+pub(crate) const ATTEMPTS: usize = 8;
+
+/// A text as every database can hold it: without NUL.
+pub(crate) fn text(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
+}
+
+/// The same, where there may be none.
+pub(crate) fn optional(value: Option<&String>) -> Option<Cow<'_, str>> {
+    value.map(|value| text(value))
+}
+
+/// A wait in microseconds that can be added to any present time.
+pub(crate) fn wait(duration: Duration) -> i64 {
+    micros(duration).min(i64::MAX / 2)
+}
+
+/// What a replacement that changed nothing answers by the row as it is; nothing where the row has come to be as
+/// expected.
+pub(crate) fn unreplaced(replace: &Replace, found: Option<Record>) -> Option<Answer> {
+    let Some(record) = found else { return Some(Answer::Gone) };
+    if record.version() == replace.expected {
+        None
+    } else if replace.made(&record) {
+        Some(Answer::Written { fence: record.fence })
+    } else {
+        Some(Answer::Found(Box::new(record)))
+    }
+}

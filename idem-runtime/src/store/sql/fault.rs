@@ -1,0 +1,58 @@
+//! What an error of the driver means: for trying again, and for the connection it came over.
+
+use sqlx::Database;
+
+use crate::store::{ErrorClass, StoreError};
+
+/// What differs between databases in their errors.
+pub(crate) trait Dialect: Database {
+    /// What the database's own error code means.
+    fn fault(code: &str) -> Fault;
+}
+
+/// What an error means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It collided with another statement and changed nothing: at once again.
+    Collision,
+    /// The same over the same connection may succeed later.
+    Busy,
+    /// A foreign transaction holds a row.
+    Locked,
+    /// This connection is of no use any more; another one may be.
+    Connection,
+    /// It will be refused again.
+    Refused,
+}
+
+impl Fault {
+    pub(crate) fn of<DB: Dialect>(error: &sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::Database(error) => error.code().map_or(Self::Refused, |code| DB::fault(&code)),
+            sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::Protocol(_)
+            | sqlx::Error::WorkerCrashed
+            | sqlx::Error::BeginFailed => Self::Connection,
+            _ => Self::Refused,
+        }
+    }
+
+    pub(crate) fn class(self) -> ErrorClass {
+        match self {
+            Self::Collision | Self::Busy | Self::Connection => ErrorClass::Transient,
+            Self::Locked => ErrorClass::Locked,
+            Self::Refused => ErrorClass::Permanent,
+        }
+    }
+}
+
+/// An error with a text of our own.
+pub(crate) fn permanent(context: &'static str, message: String) -> StoreError {
+    StoreError::new(ErrorClass::Permanent, context, message)
+}
+
+/// A row that others change faster than it can be read.
+pub(crate) fn restless(context: &'static str) -> StoreError {
+    StoreError::new(ErrorClass::Transient, context, "a row changed again and again before it could be read")
+}

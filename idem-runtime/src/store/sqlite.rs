@@ -1,0 +1,375 @@
+//! The store of `sqlite://…`: one writer, one reader, no server.
+
+mod setup;
+mod statements;
+mod target;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde::Serialize;
+use sqlx::{
+    ConnectOptions, Connection, Row, Sqlite, SqliteConnection,
+    query::Query,
+    sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous},
+};
+use tokio::sync::OnceCell;
+
+use self::{statements::Statements, target::Target};
+use crate::{
+    error::Error,
+    record::{Record, Version},
+    store::{
+        Answer, Audit, ErrorClass, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError,
+        StoreOptions,
+        sql::{
+            ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, Held, NewRowParams,
+            RenewParams, Table, bind_audit, bind_expected, bind_finish, bind_row, explain, record, restless,
+            unreplaced,
+        },
+    },
+};
+
+/// SQLite waits for a foreign writer in the way of the connection's thread; longer waits are for the caller to make,
+/// who can give up.
+const BUSY_TIMEOUT: Duration = Duration::from_millis(200);
+
+const CLAIMING: &str = "claiming keys";
+const REPLACING: &str = "replacing a row";
+const FINISHING: &str = "recording endings";
+const RENEWING: &str = "renewing leases";
+const READING: &str = "reading keys";
+const PURGING: &str = "purging expired keys";
+const FORGETTING: &str = "forgetting a key";
+
+/// Rows in a SQLite file, or in SQLite's memory.
+pub struct SqliteStore {
+    table: Table,
+    statements: Statements,
+    writer: Connections<Sqlite>,
+    /// `None` in memory, where a second connection would only wait for the first.
+    reader: Option<Connections<Sqlite>>,
+    memory: Option<Memory>,
+    read_only: bool,
+}
+
+/// A database in memory lives as long as a connection to it: this one does nothing else, so that nothing closes it.
+struct Memory {
+    options: SqliteConnectOptions,
+    anchor: OnceCell<Mutex<SqliteConnection>>,
+}
+
+impl SqliteStore {
+    /// The store of a URL. Nothing is opened yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] for a malformed URL, or a table name that is not an identifier.
+    pub fn open(options: &StoreOptions) -> Result<Self, Error> {
+        let target = Target::of(&options.url)?;
+        let mut table = Table::of(options)?;
+        match table.schema() {
+            None => {}
+            Some("main") => table = table.without_schema(),
+            Some(schema) => {
+                return Err(Error::config(format!(
+                    "SQLite has no schema `{schema}`; leave the schema out, or name the table otherwise"
+                )));
+            }
+        }
+        let connect = target.options.busy_timeout(BUSY_TIMEOUT);
+        let (connect, reader, memory) = if target.in_memory {
+            let memory = Memory { options: connect.clone(), anchor: OnceCell::new() };
+            (connect, None, Some(memory))
+        } else {
+            let connect = connect.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
+            (connect.clone(), Some(Connections::new(connect, 1)), None)
+        };
+        Ok(Self {
+            statements: Statements::of(&table),
+            table,
+            writer: Connections::new(connect, 1),
+            reader,
+            memory,
+            read_only: target.read_only,
+        })
+    }
+
+    async fn writer(&self, context: &'static str) -> Result<Held<'_, Sqlite>, StoreError> {
+        if let Some(memory) = &self.memory {
+            let opened =
+                memory.anchor.get_or_try_init(async || memory.options.connect().await.map(Mutex::new));
+            opened.await.map_err(|error| explain::<Sqlite>(context, error))?;
+        }
+        self.writer.take(context).await
+    }
+
+    /// All rows of a statement. Waiting for the last one matters: only then is a write committed.
+    async fn write(&self, context: &'static str, query: Statement) -> Result<Vec<SqliteRow>, StoreError> {
+        let mut held = self.writer(context).await?;
+        let rows = query.fetch_all(held.connection()).await;
+        held.settle(context, rows)
+    }
+
+    async fn records<'a>(
+        &self,
+        keys: impl Iterator<Item = &'a str> + Send,
+    ) -> Result<Vec<Record>, StoreError> {
+        let keys: Vec<_> = keys.collect();
+        let query = match keys[..] {
+            [] => return Ok(Vec::new()),
+            [key] => sqlx::query(&self.statements.read_one).bind(key),
+            _ => sqlx::query(&self.statements.read_many).bind(json(READING, &keys)?),
+        };
+        let rows = match &self.reader {
+            Some(reader) => {
+                let mut held = reader.take(READING).await?;
+                let rows = query.fetch_all(held.connection()).await;
+                held.settle(READING, rows)?
+            }
+            None => self.write(READING, query).await?,
+        };
+        rows.iter()
+            .map(|row| {
+                let mut cells = Cells::of(row);
+                let key = cells.next()?;
+                record(&mut cells, key)
+            })
+            .collect()
+    }
+
+    async fn insert_all(&self, items: &[Insert]) -> Result<Vec<Answer>, StoreError> {
+        let mut batch = Batch::of(items, |insert| &insert.key);
+        for _ in 0..ATTEMPTS {
+            // Read first: the repeat of a finished key writes nothing and waits for no foreign writer.
+            for record in self.records(batch.open().map(|insert| &*insert.key)).await? {
+                batch.answer_found(record, Insert::made);
+            }
+            if batch.is_done() {
+                break;
+            }
+            let query = if let Some(insert) = batch.only() {
+                let row = NewRowParams::of(&insert.key, &insert.row);
+                bind_row(sqlx::query(&self.statements.insert_one).bind(row.key), row)
+            } else {
+                let rows: Vec<_> =
+                    batch.open().map(|insert| NewRowParams::of(&insert.key, &insert.row)).collect();
+                sqlx::query(&self.statements.insert_many).bind(json(CLAIMING, &rows)?)
+            };
+            batch.answer_written(&self.write(CLAIMING, query).await?)?;
+            if batch.is_done() {
+                break;
+            }
+        }
+        batch.finish(CLAIMING)
+    }
+
+    async fn replace_one(&self, replace: &Replace) -> Result<Answer, StoreError> {
+        for _ in 0..ATTEMPTS {
+            if let Some(fence) = self.try_replace(replace).await? {
+                return Ok(Answer::Written { fence });
+            }
+            let found = self.records(std::iter::once(&*replace.key)).await?.pop();
+            if let Some(answer) = unreplaced(replace, found) {
+                return Ok(answer);
+            }
+        }
+        Err(restless(REPLACING))
+    }
+
+    async fn try_replace(&self, replace: &Replace) -> Result<Option<i64>, StoreError> {
+        let update = || {
+            let query = sqlx::query(&self.statements.replace);
+            let query = bind_expected(query, &replace.key, &replace.expected);
+            bind_row(query, NewRowParams::of(&replace.key, &replace.row))
+                .bind(replace.raise_fence)
+                .bind(replace.renew_birth)
+        };
+        let rows = match &replace.audit {
+            None => self.write(REPLACING, update()).await?,
+            Some(audit) => {
+                let mut held = self.writer(REPLACING).await?;
+                let done = async {
+                    let mut transaction = held.connection().begin_with(BEGIN).await?;
+                    let rows = update().fetch_all(&mut *transaction).await?;
+                    if !rows.is_empty() {
+                        self.audit(&replace.key, audit).execute(&mut *transaction).await?;
+                    }
+                    transaction.commit().await?;
+                    Ok(rows)
+                };
+                let done = done.await;
+                held.settle(REPLACING, done)?
+            }
+        };
+        rows.first().map(|row| Cells::of(row).next()).transpose()
+    }
+
+    fn audit(&self, key: &str, audit: &Audit) -> Statement {
+        bind_audit(sqlx::query(&self.statements.audit).bind(key), audit)
+    }
+
+    async fn finish_all(&self, items: &[Finish]) -> Result<Vec<Answer>, StoreError> {
+        let mut batch = Batch::of(items, |finish| &finish.key);
+        for _ in 0..ATTEMPTS {
+            let query = if let Some(finish) = batch.only() {
+                bind_finish(sqlx::query(&self.statements.finish_one), FinishParams::of(finish))
+            } else {
+                let endings: Vec<_> = batch.open().map(FinishParams::of).collect();
+                sqlx::query(&self.statements.finish_many).bind(json(FINISHING, &endings)?)
+            };
+            batch.answer_written(&self.write(FINISHING, query).await?)?;
+            if batch.is_done() {
+                break;
+            }
+            let found = self.records(batch.open().map(|finish| &*finish.key)).await?;
+            batch.answer_unfinished(found);
+            if batch.is_done() {
+                break;
+            }
+        }
+        batch.finish(FINISHING)
+    }
+
+    async fn renew_all(&self, items: &[Renew]) -> Result<Vec<Renewal>, StoreError> {
+        let mut batch = Batch::of(items, |renew| &renew.key);
+        let leases: Vec<_> = batch.open().map(RenewParams::of).collect();
+        let query = sqlx::query(&self.statements.renew).bind(json(RENEWING, &leases)?);
+        for row in self.write(RENEWING, query).await? {
+            batch.answer(Cells::of(&row).next()?, |_| Some(Renewal::Renewed));
+        }
+        batch.answer_rest(|_| Some(Renewal::Lost));
+        batch.finish(RENEWING)
+    }
+
+    async fn read_all(&self, keys: &[Arc<str>]) -> Result<Vec<Option<Record>>, StoreError> {
+        let mut batch = Batch::of(keys, |key| key);
+        for record in self.records(batch.open().map(|key| &**key)).await? {
+            batch.answer(&record.key.clone(), |_| Some(Some(record)));
+        }
+        batch.answer_rest(|_| Some(None));
+        batch.finish(READING)
+    }
+
+    async fn purge_some(&self, limit: u32) -> Result<u64, StoreError> {
+        let purge = sqlx::query(&self.statements.purge).bind(limit);
+        self.delete(PURGING, purge, None).await
+    }
+
+    async fn forget_one(&self, key: &str, expected: &Version, audit: &Audit) -> Result<bool, StoreError> {
+        let forget = bind_expected(sqlx::query(&self.statements.forget), key, expected);
+        Ok(self.delete(FORGETTING, forget, Some((key, audit))).await? > 0)
+    }
+
+    /// Deletes rows and lifts the floor over their fences, so that no later row of these keys has a lower one.
+    async fn delete(
+        &self,
+        context: &'static str,
+        delete: Statement,
+        audit: Option<(&str, &Audit)>,
+    ) -> Result<u64, StoreError> {
+        let mut held = self.writer(context).await?;
+        let done = async {
+            let mut transaction = held.connection().begin_with(BEGIN).await?;
+            let fences: Vec<i64> = delete
+                .fetch_all(&mut *transaction)
+                .await?
+                .iter()
+                .map(|row| row.try_get(0))
+                .collect::<Result<_, _>>()?;
+            if let Some(highest) = fences.iter().max() {
+                let raise = sqlx::query(&self.statements.raise_floor).bind(highest);
+                raise.execute(&mut *transaction).await?;
+                if let Some((key, audit)) = audit {
+                    self.audit(key, audit).execute(&mut *transaction).await?;
+                }
+            }
+            transaction.commit().await?;
+            Ok(fences.len() as u64)
+        };
+        let done = done.await;
+        held.settle(context, done)
+    }
+}
+
+/// A statement with its parameters.
+type Statement = Query<'static, Sqlite, SqliteArguments>;
+
+/// A transaction that will write takes its lock at once: one that began by reading could not wait for it.
+const BEGIN: &str = "BEGIN IMMEDIATE";
+
+fn json(context: &'static str, rows: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(rows).map_err(|error| StoreError::new(ErrorClass::Permanent, context, error))
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore")
+            .field("table", &self.table)
+            .field("writer", &self.writer)
+            .field("reader", &self.reader)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store for SqliteStore {
+    fn name(&self) -> &'static str {
+        "sqlite"
+    }
+
+    fn writers(&self) -> usize {
+        1
+    }
+
+    fn prepare(&self, create: bool) -> Reply<'_, ()> {
+        Box::pin(self.set_up(create))
+    }
+
+    fn ddl(&self) -> String {
+        statements::ddl(&self.table)
+    }
+
+    fn insert<'a>(&'a self, batch: &'a [Insert]) -> Reply<'a, Vec<Answer>> {
+        Box::pin(self.insert_all(batch))
+    }
+
+    fn replace<'a>(&'a self, replacement: &'a Replace) -> Reply<'a, Answer> {
+        Box::pin(self.replace_one(replacement))
+    }
+
+    fn finish<'a>(&'a self, batch: &'a [Finish]) -> Reply<'a, Vec<Answer>> {
+        Box::pin(self.finish_all(batch))
+    }
+
+    fn renew<'a>(&'a self, batch: &'a [Renew]) -> Reply<'a, Vec<Renewal>> {
+        Box::pin(self.renew_all(batch))
+    }
+
+    fn read<'a>(&'a self, keys: &'a [Arc<str>]) -> Reply<'a, Vec<Option<Record>>> {
+        Box::pin(self.read_all(keys))
+    }
+
+    fn purge(&self, limit: u32) -> Reply<'_, u64> {
+        Box::pin(self.purge_some(limit))
+    }
+
+    fn forget<'a>(&'a self, key: &'a str, expected: &'a Version, audit: &'a Audit) -> Reply<'a, bool> {
+        Box::pin(self.forget_one(key, expected, audit))
+    }
+}
+
+impl Dialect for Sqlite {
+    fn fault(code: &str) -> Fault {
+        // The lower byte is the primary code; the rest refines it.
+        match code.parse::<i32>().map(|code| (code & 0xff, code)) {
+            // A file that was moved or deleted under the connection.
+            Ok((_, 1032) | (10, _)) => Fault::Connection,
+            // BUSY, LOCKED, NOMEM, INTERRUPT, FULL, PROTOCOL, SCHEMA
+            Ok((5 | 6 | 7 | 9 | 13 | 15 | 17, _)) => Fault::Busy,
+            _ => Fault::Refused,
+        }
+    }
+}

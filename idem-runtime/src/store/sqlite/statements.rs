@@ -1,0 +1,220 @@
+//! The statements, in SQLite's words.
+
+use crate::store::sql::{Column, Sql, Table};
+
+/// The present in microseconds. SQLite keeps milliseconds, and one statement sees one present, taken after it has
+/// its lock.
+const NOW: &str = "CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000";
+
+/// A time column as microseconds, whoever wrote it: with `T`, with fractions, with an offset.
+const BORN: &str = "COALESCE(CAST(ROUND(unixepoch(created_at, 'subsec') * 1000) AS INTEGER) * 1000, 0)";
+
+const FLOOR: &str = "(SELECT COALESCE(MAX(fence_floor), 0) FROM {schema})";
+
+const DDL: &str = include_str!("../../../migrations/sqlite/0001_create.sql");
+
+/// What stands between `INSERT INTO {table}` and the rows.
+const INTO: &str = "(key, status, job, template, mode, on_stale, owner, attempt, takeovers, lease_until,
+    fingerprint, result, error, worker, expires_at, alerted_at, fence, created_at, completed_at)";
+
+const INSERT_ONE: &str = "
+    INSERT INTO {table} {into}
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, COALESCE({now} + ?10, ?11),
+        ?12, ?13, ?14, ?15, COALESCE({now} + ?16, ?17), COALESCE({now} + ?18, ?19),
+        MAX({now}, {floor} + 1), CURRENT_TIMESTAMP, CASE ?2 WHEN 'completed' THEN CURRENT_TIMESTAMP END)
+    ON CONFLICT (key) DO NOTHING
+    RETURNING key, fence";
+
+const INSERT_MANY: &str = "
+    INSERT INTO {table} {into}
+    SELECT value ->> 'key', value ->> 'status', value ->> 'job', value ->> 'template', value ->> 'mode',
+        value ->> 'on_stale', value ->> 'owner', value ->> 'attempt', value ->> 'takeovers',
+        COALESCE({now} + (value ->> 'lease_in'), value ->> 'lease_at'),
+        value ->> 'fingerprint', value ->> 'result', value ->> 'error', value ->> 'worker',
+        COALESCE({now} + (value ->> 'expires_in'), value ->> 'expires_at'),
+        COALESCE({now} + (value ->> 'alerted_in'), value ->> 'alerted_at'),
+        MAX({now}, {floor} + 1), CURRENT_TIMESTAMP,
+        CASE value ->> 'status' WHEN 'completed' THEN CURRENT_TIMESTAMP END
+    FROM json_each(?1) WHERE true
+    ON CONFLICT (key) DO NOTHING
+    RETURNING key, fence";
+
+const EXPECTED: &str =
+    "key = ?1 AND status = ?2 AND owner IS ?3 AND COALESCE(fence, 0) = ?4 AND lease_until IS ?5
+    AND {born} = ?6";
+
+const REPLACE: &str = "
+    UPDATE {table} SET
+        status = ?7, job = ?8, template = ?9, mode = ?10, on_stale = ?11, owner = ?12, attempt = ?13,
+        takeovers = ?14, lease_until = COALESCE({now} + ?15, ?16), fingerprint = ?17, result = ?18, error = ?19,
+        worker = ?20, expires_at = COALESCE({now} + ?21, ?22), alerted_at = COALESCE({now} + ?23, ?24),
+        fence = CASE WHEN ?25 THEN MAX({now}, COALESCE(fence, 0) + 1) ELSE COALESCE(fence, 0) END,
+        created_at = CASE WHEN ?26 THEN CURRENT_TIMESTAMP ELSE created_at END,
+        completed_at = CASE ?7 WHEN 'completed' THEN CURRENT_TIMESTAMP END
+    WHERE {expected}
+    RETURNING fence";
+
+const FINISH_MANY: &str = "
+    WITH finish AS MATERIALIZED (
+        SELECT value ->> 'key' AS key, value ->> 'owner' AS owner, value ->> 'fence' AS fence,
+            value ->> 'status' AS status, value ->> 'result' AS result, value ->> 'error' AS error,
+            value ->> 'expires_in' AS expires_in, value ->> 'withdrawn' AS withdrawn
+        FROM json_each(?1)
+    )
+    UPDATE {table} AS held SET
+        status = finish.status,
+        result = CASE finish.status WHEN 'completed' THEN finish.result ELSE held.result END,
+        error = COALESCE(finish.error, held.error),
+        lease_until = CASE finish.status WHEN 'processing' THEN {now} END,
+        expires_at = CASE finish.status WHEN 'processing' THEN held.expires_at ELSE {now} + finish.expires_in END,
+        attempt = MAX(held.attempt - finish.withdrawn, 0),
+        completed_at = CASE finish.status WHEN 'completed' THEN CURRENT_TIMESTAMP END
+    FROM finish
+    WHERE held.key = finish.key AND held.owner = finish.owner AND held.fence = finish.fence
+        AND (held.status = 'processing'
+            OR (finish.status = 'completed' AND held.status IN ('needs_review', 'released')))
+    RETURNING key, fence";
+
+const FINISH_ONE: &str = "
+    UPDATE {table} SET
+        status = ?4,
+        result = CASE ?4 WHEN 'completed' THEN ?5 ELSE result END,
+        error = COALESCE(?6, error),
+        lease_until = CASE ?4 WHEN 'processing' THEN {now} END,
+        expires_at = CASE ?4 WHEN 'processing' THEN expires_at ELSE {now} + ?7 END,
+        attempt = MAX(attempt - ?8, 0),
+        completed_at = CASE ?4 WHEN 'completed' THEN CURRENT_TIMESTAMP END
+    WHERE key = ?1 AND owner = ?2 AND fence = ?3
+        AND (status = 'processing' OR (?4 = 'completed' AND status IN ('needs_review', 'released')))
+    RETURNING key, fence";
+
+const RENEW: &str = "
+    WITH renew AS MATERIALIZED (
+        SELECT value ->> 'key' AS key, value ->> 'owner' AS owner, value ->> 'fence' AS fence,
+            value ->> 'lease' AS lease
+        FROM json_each(?1)
+    )
+    UPDATE {table} AS held SET lease_until = {now} + renew.lease
+    FROM renew
+    WHERE held.key = renew.key AND held.owner = renew.owner AND held.fence = renew.fence
+        AND held.status IN ('processing', 'needs_review')
+    RETURNING key";
+
+const RECORD: &str =
+    "key, status, job, template, mode, on_stale, owner, COALESCE(fence, 0), COALESCE(attempt, 0),
+    COALESCE(takeovers, 0), lease_until, fingerprint, result, error, worker, expires_at, alerted_at, {born},
+    CAST(ROUND(unixepoch(completed_at, 'subsec') * 1000) AS INTEGER) * 1000, {now}";
+
+const READ_ONE: &str = "SELECT {record} FROM {table} WHERE key = ?1";
+
+const READ_MANY: &str = "SELECT {record} FROM {table} WHERE key IN (SELECT value FROM json_each(?1))";
+
+const EXPIRED: &str = "
+    SELECT key FROM {table}
+    WHERE expires_at <= {now} AND status IN ('completed', 'failed', 'released')
+    ORDER BY expires_at LIMIT ?1";
+
+const RAISE_FLOOR: &str = "UPDATE {schema} SET fence_floor = MAX(fence_floor, ?1)";
+
+const PURGE: &str = "DELETE FROM {table} WHERE key IN ({expired}) RETURNING COALESCE(fence, 0)";
+
+const FORGET: &str = "DELETE FROM {table} WHERE {expected} RETURNING COALESCE(fence, 0)";
+
+const AUDIT: &str = "
+    INSERT INTO {audit} (key, actor, from_status, to_status, note, old_result) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+
+#[derive(Debug)]
+pub(super) struct Statements {
+    pub(super) insert_one: Sql,
+    pub(super) insert_many: Sql,
+    pub(super) replace: Sql,
+    pub(super) finish_one: Sql,
+    pub(super) finish_many: Sql,
+    pub(super) renew: Sql,
+    pub(super) read_one: Sql,
+    pub(super) read_many: Sql,
+    pub(super) purge: Sql,
+    pub(super) raise_floor: Sql,
+    pub(super) forget: Sql,
+    pub(super) audit: Sql,
+    pub(super) ddl: Sql,
+    pub(super) version: Sql,
+}
+
+impl Statements {
+    pub(super) fn of(table: &Table) -> Self {
+        let sql = |template: &str| {
+            let template = template
+                .replace("{record}", RECORD)
+                .replace("{expected}", EXPECTED)
+                .replace("{expired}", EXPIRED)
+                .replace("{into}", INTO)
+                .replace("{floor}", FLOOR)
+                .replace("{born}", BORN)
+                .replace("{now}", NOW);
+            table.sql(&template)
+        };
+        Self {
+            insert_one: sql(INSERT_ONE),
+            insert_many: sql(INSERT_MANY),
+            replace: sql(REPLACE),
+            finish_one: sql(FINISH_ONE),
+            finish_many: sql(FINISH_MANY),
+            renew: sql(RENEW),
+            read_one: sql(READ_ONE),
+            read_many: sql(READ_MANY),
+            purge: sql(PURGE),
+            raise_floor: sql(RAISE_FLOOR),
+            forget: sql(FORGET),
+            audit: sql(AUDIT),
+            ddl: sql(DDL),
+            version: sql("SELECT version FROM {schema}"),
+        }
+    }
+}
+
+/// The statements that create the table.
+pub(super) fn ddl(table: &Table) -> String {
+    table.fill(DDL)
+}
+
+/// The columns that must be there, with the affinities that can hold them.
+pub(super) const COLUMNS: &[Column] = &[
+    Column { name: "key", ddl: None, types: TEXT },
+    Column { name: "status", ddl: Some("TEXT NOT NULL DEFAULT 'processing'"), types: TEXT },
+    Column { name: "job", ddl: Some("TEXT"), types: TEXT },
+    Column { name: "template", ddl: Some("TEXT"), types: TEXT },
+    Column { name: "mode", ddl: Some("TEXT"), types: TEXT },
+    Column { name: "on_stale", ddl: Some("TEXT"), types: TEXT },
+    Column { name: "owner", ddl: Some("TEXT"), types: TEXT },
+    Column { name: "fence", ddl: Some("INTEGER NOT NULL DEFAULT 0"), types: INTEGER },
+    Column { name: "attempt", ddl: Some("INTEGER NOT NULL DEFAULT 0"), types: INTEGER },
+    Column { name: "takeovers", ddl: Some("INTEGER NOT NULL DEFAULT 0"), types: INTEGER },
+    Column { name: "lease_until", ddl: Some("INTEGER"), types: INTEGER },
+    Column { name: "fingerprint", ddl: Some("TEXT"), types: TEXT },
+    Column { name: "result", ddl: Some("TEXT"), types: TEXT },
+    Column { name: "error", ddl: Some("TEXT"), types: TEXT },
+    Column { name: "worker", ddl: Some("TEXT"), types: TEXT },
+    Column { name: "expires_at", ddl: Some("INTEGER"), types: INTEGER },
+    Column { name: "alerted_at", ddl: Some("INTEGER"), types: INTEGER },
+    // SQLite adds no column with a default that is not constant.
+    Column { name: "created_at", ddl: None, types: TIME },
+    Column { name: "completed_at", ddl: Some("TEXT"), types: TIME },
+];
+
+const TEXT: &[&str] = &["TEXT"];
+const INTEGER: &[&str] = &["INTEGER"];
+const TIME: &[&str] = &["TEXT", "NUMERIC"];
+
+/// A declared type's affinity, by SQLite's rules.
+pub(super) fn affinity(declared: &str) -> &'static str {
+    let declared = declared.to_ascii_uppercase();
+    let has = |words: &[&str]| words.iter().any(|word| declared.contains(word));
+    match () {
+        () if has(&["INT"]) => "INTEGER",
+        () if has(&["CHAR", "CLOB", "TEXT"]) => "TEXT",
+        () if declared.is_empty() || has(&["BLOB"]) => "BLOB",
+        () if has(&["REAL", "FLOA", "DOUB"]) => "REAL",
+        () => "NUMERIC",
+    }
+}
