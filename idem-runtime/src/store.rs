@@ -265,7 +265,8 @@ pub enum Ending {
         /// The body was never entered, so that the attempt does not count.
         withdrawn: bool,
     },
-    /// Still `processing`, with a lease that ends at the moment of writing.
+    /// Still `processing`, with a lease that ends at the moment of writing. The fence is raised by one, so that a
+    /// heartbeat that is still under way does not revive what its own holder gave up.
     Held {
         /// The error's text.
         error: Option<String>,
@@ -284,6 +285,12 @@ impl Ending {
         }
     }
 
+    /// Whether the row's fence grows by one: only where the claim is given up and its state stays the same.
+    #[must_use]
+    pub fn raises_fence(&self) -> bool {
+        matches!(self, Self::Held { .. })
+    }
+
     /// The states that it may end: a completion counts as long as nobody took the claim, even in review or released
     /// by a person; everything else only ends a claim that still stands.
     #[must_use]
@@ -293,15 +300,14 @@ impl Ending {
             _ => &[Status::Processing],
         }
     }
+}
 
-    /// Whether a row of the same owner and fence that was not changed shows this ending already.
+impl Finish {
+    /// Whether a row shows this ending already: its reply was lost.
     #[must_use]
     pub fn shows_in(&self, record: &Record) -> bool {
-        record.status == self.status()
-            && match self {
-                Self::Held { .. } => record.lease_until.is_some_and(|end| end <= record.now),
-                _ => true,
-            }
+        let fence = self.fence + i64::from(self.ending.raises_fence());
+        record.is_of(&self.owner, fence) && record.status == self.ending.status()
     }
 }
 

@@ -168,17 +168,15 @@ impl Table {
 
     fn finish(&mut self, now: i64, finish: &Finish) -> Answer {
         let Some(record) = self.rows.get_mut(&finish.key) else { return Answer::Gone };
-        if record.is_of(&finish.owner, finish.fence) {
-            if finish.ending.expects().contains(&record.status) {
-                end(record, &finish.ending, now);
-                return Answer::Written { fence: record.fence };
-            }
-            record.now = now;
-            if finish.ending.shows_in(record) {
-                return Answer::Written { fence: record.fence };
-            }
+        let ours = record.is_of(&finish.owner, finish.fence);
+        if ours && finish.ending.expects().contains(&record.status) {
+            end(record, &finish.ending, now);
+            Answer::Written { fence: record.fence }
+        } else if finish.shows_in(record) {
+            Answer::Written { fence: record.fence }
+        } else {
+            found(record, now)
         }
-        found(record, now)
     }
 
     fn renew(&mut self, now: i64, renew: &Renew) -> Renewal {
@@ -272,6 +270,7 @@ fn written(key: String, row: &NewRow, fence: i64, born: i64, now: i64) -> Record
 fn end(record: &mut Record, ending: &Ending, now: i64) {
     record.status = ending.status();
     record.lease_until = None;
+    record.fence += i64::from(ending.raises_fence());
     match ending {
         Ending::Completed { result, ttl } => {
             record.result.clone_from(result);

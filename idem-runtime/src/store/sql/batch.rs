@@ -113,7 +113,7 @@ impl Batch<'_, Finish, Answer> {
                 let ours = record.is_of(&finish.owner, finish.fence);
                 if ours && finish.ending.expects().contains(&record.status) {
                     None
-                } else if ours && finish.ending.shows_in(&record) {
+                } else if finish.shows_in(&record) {
                     Some(Answer::Written { fence: record.fence })
                 } else {
                     Some(Answer::Found(Box::new(record)))

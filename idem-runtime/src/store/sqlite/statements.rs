@@ -67,6 +67,7 @@ const FINISH_MANY: &str = "
         error = COALESCE(finish.error, held.error),
         lease_until = CASE finish.status WHEN 'processing' THEN {now} END,
         expires_at = CASE finish.status WHEN 'processing' THEN held.expires_at ELSE {now} + finish.expires_in END,
+        fence = held.fence + (finish.status = 'processing'),
         attempt = MAX(held.attempt - finish.withdrawn, 0),
         completed_at = CASE finish.status WHEN 'completed' THEN CURRENT_TIMESTAMP END
     FROM finish
@@ -82,6 +83,7 @@ const FINISH_ONE: &str = "
         error = COALESCE(?6, error),
         lease_until = CASE ?4 WHEN 'processing' THEN {now} END,
         expires_at = CASE ?4 WHEN 'processing' THEN expires_at ELSE {now} + ?7 END,
+        fence = fence + (?4 = 'processing'),
         attempt = MAX(attempt - ?8, 0),
         completed_at = CASE ?4 WHEN 'completed' THEN CURRENT_TIMESTAMP END
     WHERE key = ?1 AND owner = ?2 AND fence = ?3
