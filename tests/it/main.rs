@@ -1,1 +1,3 @@
 //! The integration tests of the workspace, in one binary.
+
+mod conformance;

@@ -1,0 +1,206 @@
+//! What a store promises, one case a promise. Every store runs every case that its kind of database can be put to,
+//! under its own name: `conformance::sqlite::a_stale_claim_is_taken_over`.
+
+mod batch;
+mod cancel;
+mod claim;
+mod fence;
+mod finish;
+mod foreign;
+mod keys;
+mod locks;
+mod model;
+mod prepare;
+mod purge;
+mod raw;
+mod renew;
+mod rows;
+mod subject;
+mod takeover;
+mod writer;
+
+use idem_tests::Backend;
+use subject::Subject;
+
+/// The cases, by what they ask of a back end.
+macro_rules! conformance {
+    (every_store $every:tt databases $databases:tt row_locks $row_locks:tt one_writer $one_writer:tt) => {
+        on!(memory: Memory, $every);
+        on!(sqlite: Sqlite, $every $databases $one_writer);
+        on!(postgres: Postgres, $every $databases $row_locks);
+    };
+}
+
+macro_rules! on {
+    ($name:ident: $backend:ident, $({ $($group:ident { $($case:ident)+ })+ })+) => {
+        mod $name {
+            $($($(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    super::Subject::meets(super::Backend::$backend, super::$group::$case).await;
+                }
+            )+)+)+
+        }
+    };
+}
+
+conformance! {
+    every_store {
+        claim {
+            every_column_comes_back_as_it_was_written
+            the_columns_that_a_claim_leaves_out_are_null
+            a_held_key_is_found_as_it_stands
+            a_repeat_of_a_completed_key_writes_nothing
+            of_32_claimers_one_wins
+            batches_that_race_for_the_same_keys_share_them_out
+            a_lost_claim_reply_is_recognised
+            a_claim_that_arrives_again_after_its_end_is_not_taken_for_a_new_one
+            a_row_can_begin_completed
+            a_row_can_begin_failed
+            deadlines_count_from_the_databases_clock
+            a_deadline_of_a_hundred_years_is_kept
+        }
+        takeover {
+            a_stale_claim_is_taken_over
+            of_32_heirs_one_takes_over
+            a_lost_takeover_reply_is_recognised
+            a_takeover_that_arrives_again_after_its_end_is_not_taken_for_a_new_one
+            a_heartbeat_defeats_a_takeover
+            a_completion_defeats_a_takeover
+            a_row_that_is_gone_cannot_be_replaced
+            each_part_of_the_expected_version_counts
+            an_expected_null_is_met_by_null_alone
+            a_new_life_of_a_key_has_a_new_birth
+            a_replaced_row_keeps_nothing_of_the_old_one
+            a_replacement_by_a_completion_has_its_moment
+            a_flag_for_review_raises_no_fence
+            a_heartbeat_and_a_takeover_have_one_winner
+            a_completion_and_a_takeover_have_one_winner
+            a_row_without_an_owner_is_replaced_by_its_version
+        }
+        fence {
+            a_fence_is_the_databases_time
+            takeovers_within_one_tick_have_growing_fences
+            a_fence_grows_across_a_release
+            a_fence_grows_across_a_purge_within_one_tick
+            a_fence_grows_across_a_forgotten_row
+            a_fence_survives_every_ending
+        }
+        finish {
+            a_completion_is_recorded
+            a_completion_for_ever_has_no_expiry
+            a_lost_completion_reply_is_recognised
+            a_zombie_cannot_complete
+            an_owner_with_another_fence_cannot_complete
+            a_late_completion_counts_while_nobody_took_the_claim
+            each_ending_counts_in_its_own_states_alone
+            an_absent_key_has_nothing_to_end
+            a_release_frees_the_key_and_keeps_its_history
+            a_withdrawn_claim_counts_as_no_attempt
+            a_hold_makes_the_claim_stale_at_once
+            an_ending_without_an_error_keeps_the_last_one
+            a_failure_is_recorded_with_its_message_and_expiry
+            no_result_is_not_the_result_null
+            results_come_back_byte_for_byte
+            an_expiry_of_no_time_is_now
+        }
+        renew {
+            a_heartbeat_moves_the_end_of_the_lease
+            a_heartbeat_revives_a_stale_claim_that_nobody_took
+            a_heartbeat_after_a_takeover_neither_revives_nor_prolongs
+            a_heartbeat_with_another_fence_is_lost
+            a_living_holder_goes_on_in_review
+            a_heartbeat_of_an_ended_execution_is_lost
+            each_renewal_of_a_batch_has_its_own_lease
+        }
+        batch {
+            an_empty_batch_is_answered_with_nothing
+            a_batch_mixes_absent_and_present_keys
+            answers_come_in_the_order_of_the_batch
+            reading_leaves_out_no_key
+            a_thousand_items_are_answered_one_by_one
+            a_batch_holds_endings_of_every_kind
+            one_insert_and_many_answer_alike
+            one_ending_and_many_answer_alike
+            one_heartbeat_and_many_answer_alike
+        }
+        keys {
+            keys_that_only_a_collation_would_equate_are_distinct
+            keys_that_look_like_sql_are_text
+            keys_of_255_bytes_are_whole
+        }
+        purge {
+            purging_takes_ended_rows_past_their_expiry_alone
+            a_purged_key_is_fresh
+            purging_goes_in_batches
+            two_collectors_share_the_work
+            a_key_that_lives_anew_is_not_collected
+            the_stored_expiry_counts
+            forgetting_takes_the_expected_row_alone
+            a_resolution_leaves_its_line_in_the_audit
+        }
+        foreign {
+            a_row_with_only_a_key_is_a_claim_without_owner
+            a_claim_without_owner_is_busy_until_it_is_old_and_then_for_a_person
+            two_claims_without_owner_are_told_apart_by_their_birth
+            a_completion_by_hand_counts
+            a_claim_of_ours_can_be_completed_by_hand
+            an_unknown_status_is_nobodys_to_touch
+            an_unknown_policy_in_a_row_is_the_strictest
+        }
+        cancel {
+            a_dropped_claim_is_made_or_not_and_the_store_goes_on
+            a_dropped_completion_is_recorded_or_not_and_the_store_goes_on
+            a_dropped_takeover_is_made_or_not_and_the_store_goes_on
+        }
+    }
+    // Their rows can be reached past the store.
+    databases {
+        fence {
+            a_takeover_passes_a_fence_that_is_ahead_of_the_clock
+            a_purge_remembers_a_fence_that_is_ahead_of_the_clock
+            a_forgotten_row_leaves_its_fence_behind
+        }
+        foreign {
+            moments_written_by_hand_are_read
+            the_table_is_as_it_is_documented
+            what_a_claim_leaves_in_the_table_is_readable_by_hand
+        }
+        prepare {
+            preparing_again_changes_nothing
+            ten_processes_prepare_at_once
+            a_missing_table_is_refused_where_it_may_not_be_made
+            a_table_that_lacks_columns_is_refused_with_what_to_run
+            a_schema_of_a_newer_version_is_refused_by_name
+        }
+        model {
+            each_row_is_decided_as_the_models
+            a_long_history_reads_as_the_models
+        }
+    }
+    // A transaction holds the rows it touches.
+    row_locks {
+        locks {
+            a_locked_row_delays_its_own_ending_alone
+            a_key_that_is_being_inserted_delays_its_own_claim_alone
+            a_key_whose_insert_is_rolled_back_is_free
+            a_locked_row_cannot_be_taken_over_yet
+            a_locked_row_is_read_and_found_without_waiting
+            heartbeats_pass_over_a_locked_row
+            purging_passes_over_locked_rows
+            a_lease_counts_from_the_write_and_not_from_the_wait_before_it
+            a_completion_counts_from_the_write_and_not_from_the_wait_before_it
+            a_takeover_counts_from_the_write_and_not_from_the_wait_before_it
+            sessions_in_other_time_zones_mean_the_same_moments
+            batches_in_opposite_orders_do_not_lock_each_other_out
+        }
+    }
+    // A transaction that writes holds the whole database.
+    one_writer {
+        writer {
+            a_foreign_writer_delays_no_reader
+            a_foreign_writer_is_waited_for_shortly_and_nothing_is_changed
+            a_lease_counts_from_the_write_and_not_from_the_wait_before_it
+        }
+    }
+}

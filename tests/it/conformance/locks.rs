@@ -1,0 +1,231 @@
+//! Rows that a foreign transaction holds, where a database locks rows.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use idem_runtime::{
+    record::Status,
+    store::{Answer, Ending, ErrorClass, Moment, NewRow, Renew, Renewal, StoreError},
+};
+
+use super::{
+    raw::quoted,
+    rows::{self, LEASE, at_rest, found, written},
+    subject::{self, Subject, answered},
+};
+
+/// What a store takes at most before it gives a locked row up; far more than the 50 ms of the contract on a machine
+/// that is busy with other tests, far less than a wait for the lock.
+const SOON: Duration = Duration::from_secs(2);
+
+async fn lock(s: &Subject, key: &str) {
+    s.raw.execute("BEGIN").await;
+    s.raw.execute(format!("SELECT key FROM idempotency_keys WHERE key = {} FOR UPDATE", quoted(key))).await;
+}
+
+async fn unlock(s: &Subject) {
+    s.raw.execute("COMMIT").await;
+}
+
+async fn is_locked<T: std::fmt::Debug>(write: impl Future<Output = Result<T, StoreError>>) {
+    let began = Instant::now();
+    let error = write.await.expect_err("the row is locked");
+    assert_eq!(error.class, ErrorClass::Locked, "{error}");
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
+pub(super) async fn a_locked_row_delays_its_own_ending_alone(s: &Subject) {
+    let mut batch = Vec::new();
+    for n in 1..=5 {
+        let key = format!("billing:{n}");
+        let fence = s.claim(&key, n).await;
+        batch.push(subject::finish(&key, n, fence, rows::completed(Some("1"))));
+    }
+    lock(s, "billing:3").await;
+    is_locked(s.store.finish(&batch)).await;
+    for (n, finish) in batch.iter().enumerate() {
+        assert_eq!(s.row(&finish.key).await.status, Status::Processing, "nothing was changed");
+        let alone = std::slice::from_ref(finish);
+        if n == 2 {
+            is_locked(s.store.finish(alone)).await;
+        } else {
+            written(s.store.finish(alone).await.expect("an answer").remove(0));
+        }
+    }
+    unlock(s).await;
+    for answer in s.store.finish(&batch).await.expect("answers") {
+        written(answer);
+    }
+}
+
+pub(super) async fn a_key_that_is_being_inserted_delays_its_own_claim_alone(s: &Subject) {
+    s.raw.execute("BEGIN").await;
+    s.raw.begin_by_hand("billing:3").await;
+    let batch: Vec<_> = (1..=5).map(|n| rows::insert(&format!("billing:{n}"), rows::claim(n))).collect();
+    is_locked(s.store.insert(&batch)).await;
+    for (n, insert) in batch.iter().enumerate() {
+        let alone = std::slice::from_ref(insert);
+        if n == 2 {
+            is_locked(s.store.insert(alone)).await;
+        } else {
+            assert_eq!(s.read(&insert.key).await, None, "nothing was changed");
+            written(s.store.insert(alone).await.expect("an answer").remove(0));
+        }
+    }
+    s.raw.execute("COMMIT").await;
+    assert_eq!(found(s.insert("billing:3", rows::claim(3)).await).owner, None, "theirs was first");
+}
+
+pub(super) async fn a_key_whose_insert_is_rolled_back_is_free(s: &Subject) {
+    s.raw.execute("BEGIN").await;
+    s.raw.begin_by_hand("billing:1").await;
+    is_locked(s.store.insert(&[rows::insert("billing:1", rows::claim(1))])).await;
+    s.raw.execute("ROLLBACK").await;
+    s.claim("billing:1", 1).await;
+}
+
+pub(super) async fn a_locked_row_cannot_be_taken_over_yet(s: &Subject) {
+    s.stale_claim("billing:1", 1).await;
+    let stale = s.row("billing:1").await;
+    lock(s, "billing:1").await;
+    is_locked(s.store.replace(&rows::takeover(&stale, 2))).await;
+    unlock(s).await;
+    written(s.replace(&rows::takeover(&stale, 2)).await);
+}
+
+pub(super) async fn a_locked_row_is_read_and_found_without_waiting(s: &Subject) {
+    let fence = s.claim("billing:1", 1).await;
+    written(s.finish("billing:1", 1, fence, rows::completed(Some("7"))).await);
+    s.claim("billing:2", 2).await;
+    lock(s, "billing:1").await;
+    assert_eq!(s.row("billing:1").await.result.as_deref(), Some("7"));
+    assert_eq!(found(s.insert("billing:1", rows::claim(3)).await).result.as_deref(), Some("7"));
+    let batch = ["billing:1", "billing:2", "billing:3"].map(|key| rows::insert(key, rows::claim(3)));
+    let answers = s.store.insert(&batch).await.expect("answers");
+    assert!(
+        matches!(answers[..], [Answer::Found(_), Answer::Found(_), Answer::Written { .. }]),
+        "{answers:?}"
+    );
+    unlock(s).await;
+}
+
+pub(super) async fn heartbeats_pass_over_a_locked_row(s: &Subject) {
+    let mut batch = Vec::new();
+    for n in 1..=3 {
+        let key = format!("billing:{n}");
+        let fence = s.stale_claim(&key, n).await;
+        batch.push(Renew { key: key.into(), owner: rows::owner(n), fence, lease: LEASE });
+    }
+    let locked = at_rest(s.row("billing:2").await);
+    lock(s, "billing:2").await;
+    let renewals = s.store.renew(&batch).await.expect("answers");
+    assert_eq!(renewals, [Renewal::Renewed, Renewal::Skipped, Renewal::Renewed]);
+    assert_eq!(s.store.renew(&batch[1..2]).await.expect("an answer"), [Renewal::Skipped]);
+    assert_eq!(at_rest(s.row("billing:2").await), locked);
+    unlock(s).await;
+    assert_eq!(s.store.renew(&batch[1..2]).await.expect("an answer"), [Renewal::Renewed]);
+}
+
+pub(super) async fn purging_passes_over_locked_rows(s: &Subject) {
+    let expired = NewRow { expires: Moment::At(rows::PAST), ..rows::in_state(Status::Completed, 1) };
+    for n in 1..=3 {
+        written(s.insert(&format!("billing:{n}"), expired.clone()).await);
+    }
+    lock(s, "billing:2").await;
+    assert_eq!(s.store.purge(10).await.expect("a purge"), 2);
+    unlock(s).await;
+    assert!(s.read("billing:2").await.is_some());
+    assert_eq!(s.store.purge(10).await.expect("a purge"), 1);
+}
+
+/// Lets a write wait for a lock, and then for the lock to go; the database's time when it went.
+async fn after_a_wait<T: Send + 'static>(
+    s: &Subject,
+    write: impl Future<Output = T> + Send + 'static,
+) -> (i64, T) {
+    let write = tokio::spawn(write);
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while s.raw.number(waiting).await == 0 && !write.is_finished() {}
+    let free = s.raw.clock().await;
+    s.raw.execute("ROLLBACK").await;
+    (free, write.await.expect("no panic"))
+}
+
+pub(super) async fn a_lease_counts_from_the_write_and_not_from_the_wait_before_it(s: &Subject) {
+    s.raw.execute("BEGIN").await;
+    s.raw.begin_by_hand("billing:1").await;
+    let store = s.store.clone();
+    let batch = ["billing:0", "billing:1"].map(|key| rows::insert(key, rows::claim(1)));
+    let (free, _) = after_a_wait(s, async move { answered(|| store.insert(&batch)).await }).await;
+    let read = s.row("billing:1").await;
+    let end = read.lease_until.expect("a lease");
+    assert!(end >= free + 60_000_000, "{end} counts from before {free}");
+    assert!(read.fence >= free, "{} counts from before {free}", read.fence);
+}
+
+pub(super) async fn a_completion_counts_from_the_write_and_not_from_the_wait_before_it(s: &Subject) {
+    let fence = s.claim("billing:1", 1).await;
+    lock(s, "billing:1").await;
+    let store = s.store.clone();
+    let ending = Ending::Completed { result: None, ttl: Some(LEASE) };
+    let finish = [subject::finish("billing:1", 1, fence, ending)];
+    let (free, answers) = after_a_wait(s, async move { answered(|| store.finish(&finish)).await }).await;
+    assert_eq!(answers, [Answer::Written { fence }]);
+    let read = s.row("billing:1").await;
+    assert!(read.completed_at >= Some(free), "{read:?} {free}");
+    assert!(read.expires_at >= Some(free + 60_000_000), "{read:?} {free}");
+}
+
+pub(super) async fn a_takeover_counts_from_the_write_and_not_from_the_wait_before_it(s: &Subject) {
+    s.stale_claim("billing:1", 1).await;
+    let replacement = rows::takeover(&s.row("billing:1").await, 2);
+    lock(s, "billing:1").await;
+    let store = s.store.clone();
+    let (free, answer) = after_a_wait(s, async move { answered(|| store.replace(&replacement)).await }).await;
+    let read = s.row("billing:1").await;
+    assert!(read.lease_until >= Some(free + 60_000_000), "{read:?} {free}");
+    assert!(written(answer) >= free);
+}
+
+pub(super) async fn sessions_in_other_time_zones_mean_the_same_moments(s: &Subject) {
+    s.raw.execute("SET TIME ZONE 'Asia/Kolkata'").await;
+    let before = s.raw.clock().await;
+    s.raw.begin_by_hand("billing:1").await;
+    s.raw.complete_by_hand("billing:1").await;
+    let after = s.raw.clock().await;
+    let read = s.row("billing:1").await;
+    assert!((before..=after).contains(&read.created_at), "{read:?} {before}");
+    assert!((before..=after).contains(&read.completed_at.expect("a moment")), "{read:?}");
+}
+
+pub(super) async fn batches_in_opposite_orders_do_not_lock_each_other_out(s: &Subject) {
+    let keys: Vec<Arc<str>> = (0..40).map(|n| format!("billing:{n}").into()).collect();
+    let mut renewals = Vec::new();
+    for key in &keys {
+        let fence = s.claim(key, 1).await;
+        renewals.push(Renew { key: key.clone(), owner: rows::owner(1), fence, lease: LEASE });
+    }
+    let finishes: Vec<_> =
+        renewals.iter().map(|renew| subject::finish(&renew.key, 1, renew.fence, rows::held(None))).collect();
+    let stores = [s.another(), s.another(), s.another()];
+    let rounds = subject::race((0..6).map(|n| {
+        let store = stores[n % 3].clone();
+        let mut batch = finishes.clone();
+        if n % 2 == 1 {
+            batch.reverse();
+        }
+        async move {
+            let mut deadlocks = 0;
+            for _ in 0..10 {
+                if let Err(error) = store.finish(&batch).await {
+                    deadlocks += usize::from(format!("{error:?}").contains("deadlock"));
+                }
+            }
+            deadlocks
+        }
+    }))
+    .await;
+    assert_eq!(rounds.iter().sum::<usize>(), 0, "rows are taken in the order of their keys");
+}
