@@ -1,3 +1,6 @@
 //! The integration tests of the workspace, in one binary.
 
 mod conformance;
+#[path = "../ui/pass/mod.rs"]
+mod pass;
+mod ui;

@@ -1,0 +1,82 @@
+//! What must compile, and then run once: each file a family of shapes, with the store in memory.
+
+mod arguments;
+mod async_free;
+mod async_trait_methods;
+mod attributes;
+mod bounded_lints;
+mod boxed_futures;
+mod classified_errors;
+mod coercions;
+mod conditional;
+mod control_flow;
+mod derived_key_parts;
+mod error_types;
+mod generics;
+mod impl_trait_arguments;
+mod instrumented;
+mod key_functions;
+mod lifetimes;
+mod macro_made;
+mod methods;
+mod nested_items;
+mod not_send;
+mod our_names;
+mod patterns;
+mod raw_identifiers;
+mod recursion;
+mod renamed_crate;
+mod send_futures;
+mod shadowed_names;
+mod strict_lints;
+mod sync_free;
+mod templates;
+mod trait_methods;
+mod unstored_results;
+
+use std::{fmt::Debug, sync::OnceLock};
+
+use idem_runtime::{Idem, Outcome, with_outcome, with_outcome_sync};
+
+/// The runtime under another path.
+mod facade {
+    pub(crate) use idem_runtime::*;
+}
+
+/// A store for these shapes alone, so that no other test's installed one matters.
+fn memory() -> &'static Idem {
+    static IDEM: OnceLock<Idem> = OnceLock::new();
+    IDEM.get_or_init(|| {
+        let connect = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(Idem::connect("memory:")).expect("a store in memory")
+        };
+        std::thread::spawn(connect).join().expect("a thread to connect on")
+    })
+}
+
+/// Calls twice: the first call runs the body, the second gets its result.
+async fn once<T: PartialEq + Debug, E: Debug>(call: impl AsyncFn() -> Result<T, E>) -> T {
+    let (first, outcome) = with_outcome(call()).await;
+    assert_eq!(outcome, Some(Outcome::Executed), "{first:?}");
+    let (second, outcome) = with_outcome(call()).await;
+    assert_eq!(outcome, Some(Outcome::Replayed), "{second:?}");
+    let (first, second) = (first.expect("an executed result"), second.expect("a replayed result"));
+    assert_eq!(first, second);
+    first
+}
+
+/// [`once`] for a sync job.
+fn once_sync<T: PartialEq + Debug, E: Debug>(call: impl Fn() -> Result<T, E>) -> T {
+    let (first, outcome) = with_outcome_sync(&call);
+    assert_eq!(outcome, Some(Outcome::Executed), "{first:?}");
+    let (second, outcome) = with_outcome_sync(&call);
+    assert_eq!(outcome, Some(Outcome::Replayed), "{second:?}");
+    let (first, second) = (first.expect("an executed result"), second.expect("a replayed result"));
+    assert_eq!(first, second);
+    first
+}
+
+fn is_send<T: Send>(value: T) -> T {
+    value
+}

@@ -1,0 +1,30 @@
+//! Raw identifiers, which show without `r#` in keys and names.
+
+use idem_runtime::{Error, KeyPart, idempotent, jobs};
+
+use super::{memory, once};
+
+#[derive(Clone)]
+struct Order {
+    r#type: u8,
+}
+
+#[derive(Clone, Copy, KeyPart)]
+#[allow(non_camel_case_types)]
+enum Kind {
+    r#fn,
+}
+
+#[idempotent(key = "raw:<type>:<r#fn>:<order.type>:<kind>", fingerprint = (r#match), key_fn = r#struct, idem = memory())]
+async fn r#move(r#type: u8, r#fn: u8, order: Order, kind: Kind, r#match: u8) -> Result<u8, Error> {
+    let _ = (order, kind);
+    Ok(r#type + r#fn + r#match)
+}
+
+#[tokio::test]
+async fn raw_identifiers_work() {
+    let order = Order { r#type: 3 };
+    assert_eq!(once(async || r#move(1, 2, order.clone(), Kind::r#fn, 4).await).await, 7);
+    assert_eq!(r#struct(&1, &2, &order, &Kind::r#fn).expect("a key").to_string(), "raw:1:2:3:fn");
+    assert!(jobs::all().any(|job| job.path().ends_with("raw_identifiers::move")));
+}

@@ -1,0 +1,111 @@
+//! Futures are `Send` exactly where the plain function's is: each job has a plain twin beside it.
+
+use std::{cell::Cell, rc::Rc, sync::Arc};
+
+use idem_runtime::{Error, KeyPart, idempotent};
+
+use super::memory;
+
+/// Answers whether the value's type is `Send`, without asking for it: an inherent constant wins over a trait's.
+macro_rules! is_send {
+    ($value:expr) => {{
+        struct Probe<T>(std::marker::PhantomData<T>);
+        trait Otherwise {
+            fn answer(&self) -> bool {
+                false
+            }
+        }
+        impl<T> Otherwise for Probe<T> {}
+        impl<T: Send> Probe<T> {
+            fn answer(&self) -> bool {
+                true
+            }
+        }
+        fn probe<T>(_: &T) -> Probe<T> {
+            Probe(std::marker::PhantomData)
+        }
+        probe(&$value).answer()
+    }};
+}
+
+/// One body twice: `plain` as it is, `job` under the attribute.
+macro_rules! twins {
+    ($name:ident, $key:literal, ($($params:tt)*) $body:block) => {
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+            #[allow(clippy::unused_async)]
+            pub(super) async fn plain($($params)*) -> Result<u8, Error> $body
+            #[idempotent(key = $key, idem = memory())]
+            pub(super) async fn job($($params)*) -> Result<u8, Error> $body
+        }
+    };
+}
+
+/// A key part that is `Send` and not `Sync`.
+struct NotSync(Cell<u8>);
+
+impl KeyPart for NotSync {
+    fn write(&self, out: &mut idem_runtime::KeyWriter) {
+        out.write_display(&self.0.get());
+    }
+}
+
+twins!(owned, "send:owned:<id>", (id: u8) {
+    tokio::task::yield_now().await;
+    Ok(id)
+});
+twins!(borrowed, "send:borrowed:<id>", (id: &str) {
+    tokio::task::yield_now().await;
+    Ok(u8::from(id.is_empty()))
+});
+twins!(shared, "send:shared:<id>", (id: u8, shared: Arc<Cell<u8>>) {
+    tokio::task::yield_now().await;
+    Ok(id + shared.get())
+});
+twins!(not_sync, "send:not_sync:<id>", (id: NotSync) {
+    tokio::task::yield_now().await;
+    Ok(id.0.get())
+});
+twins!(counted, "send:counted:<id>", (id: u8, counted: Rc<u8>) {
+    tokio::task::yield_now().await;
+    Ok(id + *counted)
+});
+twins!(held, "send:held:<id>", (id: u8) {
+    let held = Rc::new(id);
+    tokio::task::yield_now().await;
+    Ok(*held)
+});
+twins!(dropped, "send:dropped:<id>", (id: u8) {
+    let value = *Rc::new(id);
+    tokio::task::yield_now().await;
+    Ok(value)
+});
+twins!(object, "send:object:<id>", (id: u8, object: Box<dyn Fn() -> u8>) {
+    tokio::task::yield_now().await;
+    Ok(id + object())
+});
+twins!(exclusive, "send:exclusive:<id>", (id: u8, out: &mut Vec<u8>) {
+    out.push(id);
+    tokio::task::yield_now().await;
+    Ok(id)
+});
+
+#[test]
+fn futures_are_send_exactly_where_the_plain_ones_are() {
+    macro_rules! same {
+        ($name:ident, $send:literal, $($args:expr),*) => {
+            assert_eq!(is_send!($name::plain($($args),*)), $send, "plain {}", stringify!($name));
+            assert_eq!(is_send!($name::job($($args),*)), $send, "job {}", stringify!($name));
+        };
+    }
+    same!(owned, true, 1);
+    same!(borrowed, true, "x");
+    same!(shared, false, 1, Arc::new(Cell::new(1)));
+    same!(not_sync, true, NotSync(Cell::new(1)));
+    same!(counted, false, 1, Rc::new(1));
+    same!(held, false, 1);
+    same!(dropped, true, 1);
+    same!(object, false, 1, Box::new(|| 1));
+    same!(exclusive, true, 1, &mut Vec::new());
+}

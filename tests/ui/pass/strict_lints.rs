@@ -1,0 +1,123 @@
+//! A module that forbids and denies whatever it can.
+
+#![forbid(unsafe_code, clippy::unwrap_used)]
+#![deny(
+    warnings,
+    missing_docs,
+    unused_qualifications,
+    unused_results,
+    unused_lifetimes,
+    unreachable_pub,
+    single_use_lifetimes,
+    trivial_casts,
+    let_underscore_drop,
+    rust_2018_idioms,
+    nonstandard_style,
+    clippy::all,
+    clippy::pedantic,
+    clippy::nursery,
+    clippy::cargo,
+    clippy::shadow_reuse,
+    clippy::shadow_same,
+    clippy::shadow_unrelated,
+    clippy::items_after_statements,
+    clippy::absolute_paths,
+    clippy::missing_trait_methods,
+    clippy::str_to_string
+)]
+// These speak of the package, not of this module.
+#![allow(clippy::multiple_crate_versions, clippy::cargo_common_metadata)]
+
+use idem_runtime::{Error, Idem, KeyPart, OnError, idempotent};
+
+use super::{memory, once, once_sync};
+
+/// A month.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, KeyPart)]
+pub struct Month {
+    year: u16,
+    month: u8,
+}
+
+/// A plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, KeyPart)]
+pub enum Plan {
+    /// Free.
+    Free,
+    /// Paid.
+    #[key_part(rename = "paid")]
+    Paid,
+}
+
+/// A service.
+#[derive(Debug, Clone)]
+pub struct Service {
+    idem: Idem,
+    tenant: String,
+}
+
+impl Service {
+    /// Charges.
+    ///
+    /// # Errors
+    ///
+    /// When it is refused.
+    #[idempotent(key = "strict:method:<self.tenant>:<id>", idem = self.idem, key_fn = charge_key)]
+    pub async fn charge(&self, id: u64) -> Result<u64, Error> {
+        use core::time::Duration;
+        tokio::time::sleep(Duration::ZERO).await;
+        Ok(id)
+    }
+}
+
+/// Charges a month.
+///
+/// # Errors
+///
+/// When it is refused.
+#[idempotent(key = "strict:month:<month>:<plan>", idem = memory(), fingerprint = (amount), on_error = judge, key_fn = month_key)]
+pub async fn charge_month(month: Month, plan: Plan, amount: u64) -> Result<(), Error> {
+    tokio::task::yield_now().await;
+    if amount > 10 { Err(Error::NotInstalled) } else { Ok(()) }
+}
+
+const fn judge(_: &Error) -> OnError {
+    OnError::Release
+}
+
+/// Adds.
+///
+/// # Errors
+///
+/// When it is refused.
+#[idempotent(key = "strict:sync:<id>", idem = memory(), key_fn = add_key)]
+pub fn add(id: u64, more: u64) -> Result<u64, Error> {
+    Ok(id + more)
+}
+
+/// Keeps.
+///
+/// # Errors
+///
+/// When it is refused.
+#[idempotent(key = "strict:generic:<id>", idem = memory(), key_fn = keep_key)]
+pub async fn keep<T: KeyPart + Send + Sync>(id: T, mut values: Vec<u8>) -> Result<Vec<u8>, Error> {
+    tokio::task::yield_now().await;
+    values.push(1);
+    Ok(values)
+}
+
+#[tokio::test]
+async fn strict_lints_are_satisfied() {
+    let service = Service { idem: memory().clone(), tenant: "acme".to_owned() };
+    assert_eq!(once(async || service.charge(3).await).await, 3);
+    assert!(service.charge_key(&3).is_ok());
+    let (month, plan) = (Month { year: 2024, month: 6 }, Plan::Paid);
+    once(async || charge_month(month, plan, 1).await).await;
+    assert_eq!(month_key(&month, &plan).map(|key| key.to_string()).ok().as_deref(), Some("strict:month:2024,6:paid"));
+    assert!(month_key(&month, &Plan::Free).is_ok());
+    assert_eq!(once_sync(|| add(3, 4)), 7);
+    assert!(add_key(&3).is_ok());
+    assert_eq!(once(async || keep("k", Vec::new()).await).await, [1]);
+    assert!(keep_key(&"k").is_ok());
+}
