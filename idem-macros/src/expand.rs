@@ -82,16 +82,13 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// The error's text for the row, where the error has one: an inherent method wins over a trait's, so that
-    /// nothing is asked of `E`.
+    /// The error's text for the row, where the error has one. Nothing is asked of `E`: the method that wants a
+    /// `Display` gives way to another where there is none.
     fn describe(&self) -> TokenStream {
         let Self { span, krate, .. } = self;
         let error = local("__idem_error", *span);
         quote_spanned! {*span=>
-            .describe(|#error| {
-                use #krate::__private::DescribeAny as _;
-                #krate::__private::Describe(#error).text()
-            })
+            .describe(|#error| #krate::__private::Describe(#error).text())
         }
     }
 

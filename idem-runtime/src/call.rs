@@ -1,7 +1,7 @@
 //! The typed shell of one call: what the attribute's expansion hands over, and the few places that know the job's
 //! own types. Everything behind it is not generic.
 
-use std::{any::type_name, fmt::Display, future::Future, marker::PhantomData, pin::Pin};
+use std::{any::type_name, fmt::Display, future::Future, marker::PhantomData, ops::Deref, pin::Pin};
 
 use crate::{
     error::Error,
@@ -338,12 +338,23 @@ impl<E: Display> Describe<'_, E> {
     }
 }
 
-/// The words for an error without `Display`: none. The inherent method wins where there is one.
-pub trait DescribeAny {
+/// What an error without `Display` is put into: a method of [`Describe`] itself wins over one behind its `Deref`,
+/// and the caller needs no trait in scope.
+#[derive(Debug)]
+pub struct Mute;
+
+impl Mute {
     /// Nothing.
-    fn text(&self) -> Option<String> {
+    #[must_use]
+    pub const fn text(&self) -> Option<String> {
         None
     }
 }
 
-impl<E> DescribeAny for Describe<'_, E> {}
+impl<E> Deref for Describe<'_, E> {
+    type Target = Mute;
+
+    fn deref(&self) -> &Mute {
+        &Mute
+    }
+}

@@ -40,7 +40,7 @@ pub mod __private {
 
     pub use crate::{
         call::{
-            Call, Describe, DescribeAny, none, run, run_classified, run_sync, run_sync_classified, stored, unstored,
+            Call, Describe, none, run, run_classified, run_sync, run_sync_classified, stored, unstored,
         },
         job::{ErrorRule, Job, OnStale},
         jobs::JobRef,
