@@ -1,10 +1,7 @@
 //! The hand-written pattern: insert first, run, update; each statement its own commit, through a pool.
 
 use anyhow::ensure;
-use sqlx::{
-    PgPool,
-    postgres::PgPoolOptions,
-};
+use sqlx::{PgPool, postgres::PgPoolOptions};
 
 use crate::Pattern;
 
@@ -38,16 +35,21 @@ impl Pattern for ByHand {
             .rows_affected();
         if claimed == 0 {
             let (status, result): (String, Option<String>) =
-                sqlx::query_as("SELECT status, result FROM by_hand WHERE key = $1").bind(&key).fetch_one(&self.0).await?;
+                sqlx::query_as("SELECT status, result FROM by_hand WHERE key = $1")
+                    .bind(&key)
+                    .fetch_one(&self.0)
+                    .await?;
             ensure!(status == "completed" && result.is_some(), "`{key}` is {status}");
             return Ok(());
         }
         // The job itself is empty.
-        sqlx::query("UPDATE by_hand SET status = 'completed', result = $2, completed_at = now() WHERE key = $1")
-            .bind(&key)
-            .bind(id.to_string())
-            .execute(&self.0)
-            .await?;
+        sqlx::query(
+            "UPDATE by_hand SET status = 'completed', result = $2, completed_at = now() WHERE key = $1",
+        )
+        .bind(&key)
+        .bind(id.to_string())
+        .execute(&self.0)
+        .await?;
         Ok(())
     }
 }

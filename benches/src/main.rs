@@ -58,7 +58,8 @@ async fn compare(arguments: &Arguments) -> anyhow::Result<()> {
         [] => &[1, 16, 64, 256, 1024][..],
         chosen => chosen,
     };
-    let by_hand = Arc::new(ByHand::set_up(&arguments.url).await.context("setting up the hand-written pattern")?);
+    let by_hand =
+        Arc::new(ByHand::set_up(&arguments.url).await.context("setting up the hand-written pattern")?);
     let ours = Arc::new(Ours::set_up(&arguments.url).await.context("setting up the library")?);
     let keys = AtomicU64::new(1);
 

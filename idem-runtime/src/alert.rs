@@ -18,9 +18,11 @@ pub struct Alert {
     pub record: Record,
 }
 
+type Tell = dyn Fn(&[Alert]) + Send + Sync;
+
 /// What the application wants to be done with alerts.
 #[derive(Clone, Default)]
-pub(crate) struct Hook(Option<Arc<dyn Fn(&[Alert]) + Send + Sync>>);
+pub(crate) struct Hook(Option<Arc<Tell>>);
 
 impl fmt::Debug for Hook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

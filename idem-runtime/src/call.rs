@@ -66,11 +66,17 @@ impl<E: From<Error>> JobError for E {
     }
 }
 
+/// Reads a stored result; `None` where there is none that would do.
+type Replay<R> = fn(Option<&str>) -> Option<Result<R, serde_json::Error>>;
+
+/// Looks into what the body returned: the encoded value of an `Ok`, or a call with the `Err`.
+type Inspect<R, E> = fn(R, &mut dyn FnMut(&E)) -> (R, Option<Encoded>);
+
 /// The places that know the job's types, as plain functions.
 struct Edge<R, E> {
     refuse: fn(Error) -> R,
-    replay: fn(Option<&str>) -> Option<Result<R, serde_json::Error>>,
-    inspect: fn(R, &mut dyn FnMut(&E)) -> (R, Option<Encoded>),
+    replay: Replay<R>,
+    inspect: Inspect<R, E>,
     wanted: fn() -> &'static str,
     describe: Option<fn(&E) -> Option<String>>,
 }
@@ -79,10 +85,7 @@ impl<R: JobResult> Edge<R, R::Err>
 where
     R::Err: JobError,
 {
-    fn new(
-        replay: fn(Option<&str>) -> Option<Result<R, serde_json::Error>>,
-        inspect: fn(R, &mut dyn FnMut(&R::Err)) -> (R, Option<Encoded>),
-    ) -> Self {
+    fn new(replay: Replay<R>, inspect: Inspect<R, R::Err>) -> Self {
         Self {
             refuse: |error| R::join(Err(R::Err::from_idem(error))),
             replay,
@@ -347,6 +350,7 @@ impl Mute {
     /// Nothing.
     #[must_use]
     pub const fn text(&self) -> Option<String> {
+        let Self = self;
         None
     }
 }

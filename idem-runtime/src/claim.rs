@@ -18,7 +18,8 @@ use crate::{
 pub(crate) fn new_owner() -> Result<String, Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| Error::Config {
-        message: "the operating system gives no random numbers, which every execution needs to be told apart".into(),
+        message: "the operating system gives no random numbers, which every execution needs to be told apart"
+            .into(),
         source: Some(Box::new(error)),
     })?;
     Ok(hex(&bytes))

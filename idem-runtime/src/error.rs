@@ -194,7 +194,9 @@ impl Error {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::InProgress { retry_after, .. } | Self::NeedsReview { retry_after, .. } => Some(*retry_after),
+            Self::InProgress { retry_after, .. } | Self::NeedsReview { retry_after, .. } => {
+                Some(*retry_after)
+            }
             _ => None,
         }
     }

@@ -51,7 +51,7 @@ impl Entry {
             key: Arc::clone(claim.key()),
             owner: claim.owner().to_owned(),
             fence: claim.fence(),
-            due: lease.ends() - lease.term() / 3 * 2,
+            due: Instant::now() + lease.term() / 3,
             lease,
             heartbeat,
         }
@@ -91,7 +91,12 @@ impl Live {
 
     /// Adds an execution. If it holds a claim, its lease is watched, and renewed every third of it where the job wants
     /// that, until the membership is dropped.
-    pub(crate) fn join(self: &Arc<Self>, key: &Arc<str>, claim: Option<&Claim>, heartbeat: bool) -> Membership {
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        key: &Arc<str>,
+        claim: Option<&Claim>,
+        heartbeat: bool,
+    ) -> Membership {
         let entry = claim.map(|claim| Entry::new(claim, heartbeat));
         let wakes = entry.as_ref().and_then(|entry| entry.wakes(Instant::now()));
         let mut executions = self.lock();

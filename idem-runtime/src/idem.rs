@@ -1,6 +1,11 @@
 //! The handle: connect, build, install, look up, purge, shut down.
 
-use std::{env, fmt, sync::Arc, sync::atomic::{AtomicBool, Ordering}, time::Duration};
+use std::{
+    env, fmt,
+    sync::Arc,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use once_cell::sync::OnceCell;
 
@@ -94,7 +99,6 @@ impl Idem {
     }
 
     /// Sets the details.
-    #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -106,7 +110,9 @@ impl Idem {
     /// [`Error::Config`] if one is installed already.
     pub fn install(&self) -> Result<(), Error> {
         INSTALLED.set(self.clone()).map_err(|_| {
-            Error::config("an `Idem` is installed already; install one for a process, pass others with `idem = …`")
+            Error::config(
+                "an `Idem` is installed already; install one for a process, pass others with `idem = …`",
+            )
         })
     }
 
@@ -124,17 +130,16 @@ impl Idem {
     pub async fn lookup(&self, key: impl AsRef<str>) -> Result<Option<Record>, Error> {
         let key = self.key(key.as_ref())?;
         let service = self.service();
-        service.read(key.stored(), service.patience(None)).await.map_err(|failure| failure.into_error(Some(&key)))
+        let record = service.read(key.stored(), service.patience(None)).await;
+        Ok(record.map_err(|failure| failure.into_error(Some(&key)))?.map(|record| *record))
     }
 
     /// Decides what becomes of a key that stopped: see [`Resolve`].
-    #[must_use]
     pub fn resolve(&self, key: impl AsRef<str>, resolution: Resolution) -> Resolve {
         Resolve::new(self.clone(), key.as_ref().to_owned(), resolution)
     }
 
     /// Deletes a key and its history, so that its job runs afresh: see [`Forget`].
-    #[must_use]
     pub fn forget(&self, key: impl AsRef<str>) -> Forget {
         Forget::new(self.clone(), key.as_ref().to_owned())
     }
@@ -254,9 +259,9 @@ impl Default for Builder {
             limits: Limits {
                 store_timeout: Duration::from_secs(5),
                 record_for: Duration::from_secs(30),
-                foreign_stale_after: Duration::from_secs(15 * 60),
-                review_after: Duration::from_secs(15 * 60),
-                released_for: Duration::from_secs(24 * 60 * 60),
+                foreign_stale_after: Duration::from_mins(15),
+                review_after: Duration::from_mins(15),
+                released_for: Duration::from_hours(24),
                 result_limit: 64 * 1024,
                 queue: 10_000,
             },
@@ -374,7 +379,9 @@ impl Builder {
         let service = Service::start(Arc::clone(&store), limits)?;
         let prepared = service.complete(async move { prepare(&*store, migrate, timeout).await });
         prepared.await.map_err(|failure| failure.into_error(None))?.map_err(|error| match error.class {
-            ErrorClass::Permanent => Error::Config { message: error.to_string(), source: Some(Box::new(error)) },
+            ErrorClass::Permanent => {
+                Error::Config { message: error.to_string(), source: Some(Box::new(error)) }
+            }
             ErrorClass::Transient | ErrorClass::Locked => Error::Store {
                 key: None,
                 message: format!("{} does not answer: {error}", store::without_password(&options.url)),
@@ -386,7 +393,14 @@ impl Builder {
             tracing::error!(%overlap, "two jobs can share a key; neither runs");
         }
         let worker = worker.unwrap_or_else(default_worker);
-        Ok(Idem(Arc::new(Inner { service, namespace, worker, hook, overlaps, closing: AtomicBool::new(false) })))
+        Ok(Idem(Arc::new(Inner {
+            service,
+            namespace,
+            worker,
+            hook,
+            overlaps,
+            closing: AtomicBool::new(false),
+        })))
     }
 }
 

@@ -124,7 +124,7 @@ impl Job {
             file,
             line,
             mode,
-            stale_after: Duration::from_secs(60),
+            stale_after: Duration::from_mins(1),
             heartbeat: true,
             on_stale: OnStale::Alert,
             max_takeovers: 5,
@@ -158,7 +158,7 @@ impl Job {
         file: &'static str,
         line: u32,
     ) -> Self {
-        let day = Duration::from_secs(24 * 60 * 60);
+        let day = Duration::from_hours(24);
         Self::new(Mode::RecordAfter, Some(day), name, template, (module, file, line))
     }
 

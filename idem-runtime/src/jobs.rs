@@ -96,7 +96,10 @@ pub(crate) fn overlaps() -> Vec<Overlap> {
     let mut pairs = Vec::new();
     for (at, &first) in jobs.iter().enumerate() {
         for &second in &jobs[at + 1..] {
-            if can_meet(first.template(), second.template()) && !allowed(first, second) && !allowed(second, first) {
+            if can_meet(first.template(), second.template())
+                && !allowed(first, second)
+                && !allowed(second, first)
+            {
                 pairs.push(Overlap { first, second });
             }
         }
@@ -119,8 +122,7 @@ fn allowed(job: &Job, other: &Job) -> bool {
 /// Whether two templates can render the same text.
 fn can_meet(a: &[&str], b: &[&str]) -> bool {
     let (a, b) = (segments(a), segments(b));
-    a.len() == b.len()
-        && iter::zip(&a, &b).all(|(a, b)| a.separator == b.separator && can_be_equal(a, b))
+    a.len() == b.len() && iter::zip(&a, &b).all(|(a, b)| a.separator == b.separator && can_be_equal(a, b))
 }
 
 /// What stands between two separators: a literal, or a placeholder with fixed text around it.
@@ -158,7 +160,9 @@ fn can_be_equal(a: &Segment, b: &Segment) -> bool {
         (None, None) => a.before == b.before,
         (Some(after), None) => holds(&b.before, &a.before, after),
         (None, Some(after)) => holds(&a.before, &b.before, after),
-        (Some(a_after), Some(b_after)) => either_prefix(&a.before, &b.before) && either_suffix(a_after, b_after),
+        (Some(a_after), Some(b_after)) => {
+            either_prefix(&a.before, &b.before) && either_suffix(a_after, b_after)
+        }
     }
 }
 

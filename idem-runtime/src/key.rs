@@ -148,7 +148,10 @@ impl Rendering {
         self.parts += 1;
         if self.writer.text.len() == start || self.writer.has_empty_field(start) {
             self.problem.get_or_insert_with(|| {
-                format!("the value of placeholder {} is empty, so different jobs would share a key", self.parts)
+                format!(
+                    "the value of placeholder {} is empty, so different jobs would share a key",
+                    self.parts
+                )
             });
         }
         self.writer.text.push_str(self.template.get(self.parts).copied().unwrap_or_default());
@@ -410,7 +413,7 @@ mod tests {
     const TWO: &[&str] = &["r:", ":", ""];
 
     fn two(a: &str, b: &str) -> String {
-        render(TWO).part(a).part(b).finish().map(|key| key.to_string()).unwrap_or_else(|error| error.to_string())
+        render(TWO).part(a).part(b).finish().map_or_else(|error| error.to_string(), |key| key.to_string())
     }
 
     struct Pair(&'static str, &'static str);
@@ -427,7 +430,7 @@ mod tests {
     }
 
     fn one<K: KeyPart>(value: &K) -> String {
-        render(&["k:", ""]).part(value).finish().map(|key| key.to_string()).unwrap_or_else(|error| error.to_string())
+        render(&["k:", ""]).part(value).finish().map_or_else(|error| error.to_string(), |key| key.to_string())
     }
 
     #[test]

@@ -25,8 +25,8 @@ pub use current::{Current, current, try_current};
 pub use error::{Error, ErrorKind};
 pub use fingerprint::Fingerprint;
 pub use idem::{Builder, Idem};
-pub use job::{ErrorRule, Job, Mode, OnError, OnStale};
 pub use idem_macros::{KeyPart, idempotent};
+pub use job::{ErrorRule, Job, Mode, OnError, OnStale};
 pub use key::{Key, KeyPart, KeyWriter};
 pub use outcome::{Outcome, with_outcome, with_outcome_sync};
 pub use record::{Record, Status};
@@ -39,9 +39,7 @@ pub mod __private {
     pub use ::inventory;
 
     pub use crate::{
-        call::{
-            Call, Describe, none, run, run_classified, run_sync, run_sync_classified, stored, unstored,
-        },
+        call::{Call, Describe, none, run, run_classified, run_sync, run_sync_classified, stored, unstored},
         job::{ErrorRule, Job, OnStale},
         jobs::JobRef,
         key::render,

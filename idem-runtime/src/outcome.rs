@@ -1,6 +1,9 @@
 //! How a call ended, for those who want to count: executed, replayed, refused.
 
-use std::sync::{Arc, Mutex, PoisonError, atomic::{AtomicBool, Ordering}};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use crate::error::ErrorKind;
 
@@ -36,7 +39,9 @@ tokio::task_local! {
 impl Slot {
     /// The surrounding slot, for the first call that asks.
     pub(crate) fn take() -> Option<Arc<Self>> {
-        SLOT.try_with(|slot| (!slot.taken.swap(true, Ordering::Relaxed)).then(|| Arc::clone(slot))).ok().flatten()
+        SLOT.try_with(|slot| (!slot.taken.swap(true, Ordering::Relaxed)).then(|| Arc::clone(slot)))
+            .ok()
+            .flatten()
     }
 
     pub(crate) fn set(&self, outcome: Outcome) {

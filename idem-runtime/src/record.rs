@@ -140,7 +140,8 @@ impl Record {
     pub fn evidence(&self) -> String {
         let worker = self.worker.as_deref().unwrap_or("an unknown worker");
         let silent = self.lease_until.map_or(0, |end| (self.now - end).max(0)) / 1_000_000;
-        let mut text = format!("attempt {} by {worker} stopped; its lease ended {silent} s ago", self.attempt);
+        let mut text =
+            format!("attempt {} by {worker} stopped; its lease ended {silent} s ago", self.attempt);
         if let Some(error) = &self.error {
             text.push_str("; last error: ");
             text.push_str(error);
@@ -280,8 +281,7 @@ pub fn gives_way(record: &Record, now: i64, completes: bool, job: &Job) -> bool 
     let free = match &record.status {
         Status::Released => return true,
         Status::Processing => true,
-        Status::Completed if record.is_expired(now) => return true,
-        Status::Failed if record.is_expired(now) => return true,
+        Status::Completed | Status::Failed if record.is_expired(now) => return true,
         Status::Failed => completes,
         Status::Completed | Status::NeedsReview | Status::Other(_) => false,
     };
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     const NOW: i64 = 1_700_000_000_000_000;
-    const FOREIGN: Duration = Duration::from_secs(900);
+    const FOREIGN: Duration = Duration::from_mins(15);
     const AGE: i64 = 900_000_000;
     const SHAPE: &str = "billing:<>:<>";
 

@@ -195,7 +195,9 @@ impl IntoFuture for Forget {
 }
 
 fn changed_meanwhile(status: &Status) -> Resolved {
-    Resolved::Refused { reason: format!("the row changed in the meantime (it was last seen `{status}`); look again") }
+    Resolved::Refused {
+        reason: format!("the row changed in the meantime (it was last seen `{status}`); look again"),
+    }
 }
 
 /// Who does what to which key, and why.
@@ -210,7 +212,7 @@ struct Deed {
 
 /// The row that a deed is about, or why there is nothing to do.
 enum Look {
-    At(Record),
+    At(Box<Record>),
     Answer(Resolved),
 }
 
@@ -242,7 +244,7 @@ impl Deed {
         };
         Ok(match reason {
             Some(reason) => Look::Answer(Resolved::Refused { reason }),
-            None => Look::At(record),
+            None => Look::At(Box::new(record)),
         })
     }
 
@@ -283,7 +285,8 @@ impl Deed {
         &self,
         writing: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, Error> {
-        let written = self.idem.service().complete(writing).await.map_err(|failure| failure.into_error(None))?;
+        let written =
+            self.idem.service().complete(writing).await.map_err(|failure| failure.into_error(None))?;
         written.map_err(store_error)
     }
 }

@@ -95,12 +95,19 @@ impl Refusal {
         let key = error.key().and_then(shown);
         match &error {
             Error::InProgress { .. } => tracing::debug!(job, key, "busy: another execution holds the key"),
-            Error::AlreadyCompleted { .. } => tracing::info!(job, key, "already done, skipped; no result to replay"),
+            Error::AlreadyCompleted { .. } => {
+                tracing::info!(job, key, "already done, skipped; no result to replay")
+            }
             Error::NeedsReview { .. } => tracing::error!(job, key, "needs review: not run"),
             Error::ShuttingDown { .. } => tracing::debug!(job, key, "shutting down: not run"),
             Error::ClaimLost { .. } => tracing::warn!(job, key, "claim lost: the result was not recorded"),
             Error::CompletionUnknown { message, .. } => {
-                tracing::error!(job, key, message, "completion unknown: the job ran, its completion may be recorded");
+                tracing::error!(
+                    job,
+                    key,
+                    message,
+                    "completion unknown: the job ran, its completion may be recorded"
+                );
             }
             _ => tracing::error!(job, key, kind = ?error.kind(), "refused"),
         }
@@ -189,7 +196,16 @@ impl Call {
         }
         let stored = key.stored();
         let waits_until = job.wait_limit().map(|limit| Instant::now() + limit);
-        Ok(Self { job, idem, key, stored, fingerprint: fingerprint.finish(), outer, waits_until, pause: SHORTEST_WAIT })
+        Ok(Self {
+            job,
+            idem,
+            key,
+            stored,
+            fingerprint: fingerprint.finish(),
+            outer,
+            waits_until,
+            pause: SHORTEST_WAIT,
+        })
     }
 
     fn service(&self) -> &Service {
@@ -289,14 +305,16 @@ impl Call {
         let lease = self.job.lease();
         Error::Store {
             key: Some(self.key.clone()),
-            message: format!("the claim was acknowledged after its lease of {lease:?} had passed, and given back"),
+            message: format!(
+                "the claim was acknowledged after its lease of {lease:?} had passed, and given back"
+            ),
             source: None,
         }
     }
 
     async fn read(&self) -> Result<Seen, Error> {
         let read = self.service().read(Arc::clone(&self.stored), self.patience()).await;
-        Ok(read.map_err(|failure| self.failed(failure))?.map_or(Seen::Absent, |record| Seen::Row(Box::new(record))))
+        Ok(read.map_err(|failure| self.failed(failure))?.map_or(Seen::Absent, Seen::Row))
     }
 
     async fn insert(&self) -> Result<Seen, Error> {
@@ -326,7 +344,12 @@ impl Call {
         self.seen(taken, standing, attempt)
     }
 
-    fn seen(&self, attempt: Result<Attempt, Failure>, standing: Standing, number: i32) -> Result<Seen, Error> {
+    fn seen(
+        &self,
+        attempt: Result<Attempt, Failure>,
+        standing: Standing,
+        number: i32,
+    ) -> Result<Seen, Error> {
         match attempt {
             Ok(Attempt::Held(claim)) => Ok(Seen::Held(Grant { claim, standing, number })),
             Ok(Attempt::Found(record)) => Ok(Seen::Row(record)),
@@ -407,7 +430,12 @@ impl Call {
             return None;
         }
         if standing == Standing::Stale {
-            tracing::warn!(job = self.job.name(), key = shown(&self.key), attempt = number, "took over a stale claim");
+            tracing::warn!(
+                job = self.job.name(),
+                key = shown(&self.key),
+                attempt = number,
+                "took over a stale claim"
+            );
         }
         let mut execution = self.execution(Some(claim), u32::try_from(number).unwrap_or(1));
         execution.took_over = standing == Standing::Stale;
@@ -540,7 +568,7 @@ impl Execution {
     }
 
     /// The answer of a body that was dropped because its lease was lost.
-    pub(crate) fn lost(mut self: Box<Self>) -> Error {
+    pub(crate) fn lost(mut self) -> Error {
         let error = Error::ClaimLost { key: self.context.key.clone() };
         let slot = self.slot.take();
         Refusal { job: self.job, error, slot }.report()
@@ -575,11 +603,10 @@ impl Execution {
 
     fn verdict(&self) -> OnError {
         match self.job.error_rule() {
-            ErrorRule::Hold => OnError::Hold,
-            ErrorRule::Release => OnError::Release,
             ErrorRule::Record => OnError::Record,
+            ErrorRule::Hold => OnError::Hold,
             ErrorRule::ByMark if self.context.is_marked() => OnError::Hold,
-            ErrorRule::ByMark => OnError::Release,
+            ErrorRule::ByMark | ErrorRule::Release => OnError::Release,
         }
     }
 
@@ -642,7 +669,12 @@ impl Execution {
     }
 
     /// `record_after`: writes the ending where nothing better stands. The first completion stays.
-    async fn record(&self, status: Status, result: Option<String>, error: Option<String>) -> Result<(), Failure> {
+    async fn record(
+        &self,
+        status: Status,
+        result: Option<String>,
+        error: Option<String>,
+    ) -> Result<(), Failure> {
         let row = job_row(self.job, &self.idem, status, self.fingerprint.clone());
         let Ok(row) = row else { return Err(Failure::Gone) };
         let row = NewRow { result, error, expires: Moment::from(self.job.retention()), ..row };
@@ -674,10 +706,7 @@ impl Drop for Execution {
 }
 
 /// Sends the end of a claim; it is on its way when this returns.
-fn end(
-    claim: Claim,
-    ending: store::Ending,
-) -> (impl Future<Output = Result<Answer, Failure>>, Arc<Lease>) {
+fn end(claim: Claim, ending: store::Ending) -> (impl Future<Output = Result<Answer, Failure>>, Arc<Lease>) {
     let (service, finish, lease): (Service, Finish, Arc<Lease>) = claim.end(ending);
     let until = lease.ends().max(Instant::now() + service.limits().store_timeout);
     let patience = Patience::new(until, Some(lease.term()));
@@ -692,7 +721,9 @@ async fn record(service: &Service, job: &Job, key: Arc<str>, row: NewRow) -> Res
     for _ in 0..LOOKS {
         answer = match answer {
             Answer::Written { .. } => return Ok(()),
-            Answer::Gone => service.insert(Insert { key: Arc::clone(&key), row: row.clone() }, patience).await?,
+            Answer::Gone => {
+                service.insert(Insert { key: Arc::clone(&key), row: row.clone() }, patience).await?
+            }
             Answer::Found(record) if record::gives_way(&record, record.now, completes, job) => {
                 let expired = record.status != Status::Released && record.status != Status::Processing;
                 let attempt = if expired { 1 } else { record.attempt.saturating_add(1) };

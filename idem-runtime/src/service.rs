@@ -81,7 +81,7 @@ impl Failure {
 /// What a request asks of the store.
 #[derive(Debug)]
 enum Work {
-    Insert(Insert),
+    Insert(Box<Insert>),
     Replace(Box<Replace>),
     Finish(Finish),
     Read(Arc<str>),
@@ -108,7 +108,7 @@ impl Work {
     /// The owner of the claim that a write asks for.
     fn owner(&self) -> Option<&str> {
         match self {
-            Self::Insert(Insert { row, .. }) => row.owner.as_deref(),
+            Self::Insert(insert) => insert.row.owner.as_deref(),
             Self::Replace(replace) => replace.row.owner.as_deref(),
             Self::Finish(_) | Self::Read(_) => None,
         }
@@ -120,7 +120,7 @@ impl Work {
 enum Done {
     Granted(Claim),
     Answer(Answer),
-    Read(Option<Record>),
+    Read(Option<Box<Record>>),
 }
 
 /// How long a request is worth trying.
@@ -208,10 +208,10 @@ pub(crate) enum Attempt {
 impl Service {
     /// Starts the background thread.
     pub(crate) fn start(store: Arc<dyn Store>, limits: Limits) -> Result<Self, Error> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Error::Config { message: "cannot start a runtime".into(), source: Some(error.into()) })?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+                Error::Config { message: "cannot start a runtime".into(), source: Some(error.into()) }
+            })?;
         let (messages, inbox) = mpsc::unbounded_channel();
         let live = Arc::new(Live::default());
         let shared = Arc::new(Shared {
@@ -258,12 +258,22 @@ impl Service {
     }
 
     /// Tries to claim an absent key.
-    pub(crate) async fn claim(&self, insert: Insert, lease: Duration, patience: Patience) -> Result<Attempt, Failure> {
-        self.attempt(Work::Insert(insert), lease, patience).await
+    pub(crate) async fn claim(
+        &self,
+        insert: Insert,
+        lease: Duration,
+        patience: Patience,
+    ) -> Result<Attempt, Failure> {
+        self.attempt(Work::Insert(Box::new(insert)), lease, patience).await
     }
 
     /// Tries to claim a key whose row was seen.
-    pub(crate) async fn take(&self, replace: Replace, lease: Duration, patience: Patience) -> Result<Attempt, Failure> {
+    pub(crate) async fn take(
+        &self,
+        replace: Replace,
+        lease: Duration,
+        patience: Patience,
+    ) -> Result<Attempt, Failure> {
         self.attempt(Work::Replace(Box::new(replace)), lease, patience).await
     }
 
@@ -277,7 +287,7 @@ impl Service {
 
     /// Writes a row where there is none.
     pub(crate) async fn insert(&self, insert: Insert, patience: Patience) -> Result<Answer, Failure> {
-        self.write(Work::Insert(insert), patience).await
+        self.write(Work::Insert(Box::new(insert)), patience).await
     }
 
     /// Writes a row in the place of the one that was seen.
@@ -303,10 +313,14 @@ impl Service {
     }
 
     /// Reads a row.
-    pub(crate) async fn read(&self, key: Arc<str>, patience: Patience) -> Result<Option<Record>, Failure> {
+    pub(crate) async fn read(
+        &self,
+        key: Arc<str>,
+        patience: Patience,
+    ) -> Result<Option<Box<Record>>, Failure> {
         match self.call(Work::Read(key), None, patience, true)?.wait().await? {
             Done::Read(record) => Ok(record),
-            Done::Answer(Answer::Found(record)) => Ok(Some(*record)),
+            Done::Answer(Answer::Found(record)) => Ok(Some(record)),
             Done::Answer(_) | Done::Granted(_) => Ok(None),
         }
     }
@@ -410,7 +424,7 @@ fn into_answer(done: Done) -> Answer {
     match done {
         Done::Answer(answer) => answer,
         Done::Granted(claim) => Answer::Written { fence: claim.fence() },
-        Done::Read(record) => record.map_or(Answer::Gone, |record| Answer::Found(Box::new(record))),
+        Done::Read(record) => record.map_or(Answer::Gone, Answer::Found),
     }
 }
 
@@ -437,10 +451,10 @@ async fn perform_alone(store: &dyn Store, work: &Work) -> Result<Done, StoreErro
         })
     }
     Ok(match work {
-        Work::Insert(insert) => Done::Answer(only(store.insert(std::slice::from_ref(insert)).await?)?),
+        Work::Insert(insert) => Done::Answer(only(store.insert(std::slice::from_ref(&**insert)).await?)?),
         Work::Replace(replace) => Done::Answer(store.replace(replace).await?),
         Work::Finish(finish) => Done::Answer(only(store.finish(std::slice::from_ref(finish)).await?)?),
-        Work::Read(key) => Done::Read(only(store.read(std::slice::from_ref(key)).await?)?),
+        Work::Read(key) => Done::Read(only(store.read(std::slice::from_ref(key)).await?)?.map(Box::new)),
     })
 }
 

@@ -160,12 +160,11 @@ impl Queue {
 
     /// Takes a request in: to the front if its key is free, behind the others of its key if not.
     fn accept(&mut self, request: Request) {
-        match self.behind.get_mut(request.work.key()) {
-            Some(others) => others.push_back(request),
-            None => {
-                self.behind.insert(Arc::clone(request.work.key()), VecDeque::new());
-                self.enqueue(request);
-            }
+        if let Some(others) = self.behind.get_mut(request.work.key()) {
+            others.push_back(request);
+        } else {
+            self.behind.insert(Arc::clone(request.work.key()), VecDeque::new());
+            self.enqueue(request);
         }
     }
 
@@ -259,7 +258,8 @@ impl Queue {
     /// Hands out the answers of a batch, or arranges that it is tried again.
     fn settle(&mut self, batch: Batch) {
         *(if batch.kind.is_write() { &mut self.writes } else { &mut self.reads }) -= 1;
-        let keys: Vec<Arc<str>> = batch.requests.iter().map(|request| Arc::clone(request.work.key())).collect();
+        let keys: Vec<Arc<str>> =
+            batch.requests.iter().map(|request| Arc::clone(request.work.key())).collect();
         match batch.outcome {
             Ok(answers) => {
                 for (request, done) in batch.requests.into_iter().zip(answers) {
@@ -302,7 +302,8 @@ impl Queue {
             } else if request.gives_up(error, now) {
                 request.refuse(StoreError::new(error.class, error.context, error.source.to_string()));
             } else {
-                let pause = self.pause(request.tries).min(request.patience.until.saturating_duration_since(now));
+                let pause =
+                    self.pause(request.tries).min(request.patience.until.saturating_duration_since(now));
                 tracing::debug!(%error, tries = request.tries, "the store did not do it; trying again");
                 request.tries += 1;
                 self.paused.push((now + pause, request));
@@ -351,16 +352,18 @@ async fn perform(store: &dyn Store, kind: Kind, requests: &mut [Request]) -> Res
     }
     let answers: Vec<Done> = match kind {
         Kind::Insert => {
-            let batch: Vec<Insert> = requests.iter().filter_map(|request| request.work.as_insert().cloned()).collect();
+            let batch: Vec<Insert> =
+                requests.iter().filter_map(|request| request.work.as_insert().cloned()).collect();
             store.insert(&batch).await?.into_iter().map(Done::Answer).collect()
         }
         Kind::Finish => {
-            let batch: Vec<Finish> = requests.iter().filter_map(|request| request.work.as_finish().cloned()).collect();
+            let batch: Vec<Finish> =
+                requests.iter().filter_map(|request| request.work.as_finish().cloned()).collect();
             store.finish(&batch).await?.into_iter().map(Done::Answer).collect()
         }
         Kind::Read => {
             let keys: Vec<Arc<str>> = requests.iter().map(|request| Arc::clone(request.work.key())).collect();
-            store.read(&keys).await?.into_iter().map(Done::Read).collect()
+            store.read(&keys).await?.into_iter().map(|record| Done::Read(record.map(Box::new))).collect()
         }
         Kind::Replace => {
             let mut answers = Vec::with_capacity(requests.len());
@@ -373,6 +376,10 @@ async fn perform(store: &dyn Store, kind: Kind, requests: &mut [Request]) -> Res
     if answers.len() == requests.len() {
         Ok(answers)
     } else {
-        Err(StoreError::new(ErrorClass::Permanent, "reading the answers", "the store did not answer every request"))
+        Err(StoreError::new(
+            ErrorClass::Permanent,
+            "reading the answers",
+            "the store did not answer every request",
+        ))
     }
 }

@@ -48,7 +48,8 @@ fn memory() -> &'static Idem {
     static IDEM: OnceLock<Idem> = OnceLock::new();
     IDEM.get_or_init(|| {
         let connect = || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(Idem::connect("memory:")).expect("a store in memory")
         };
         std::thread::spawn(connect).join().expect("a thread to connect on")

@@ -114,7 +114,10 @@ async fn strict_lints_are_satisfied() {
     assert!(service.charge_key(&3).is_ok());
     let (month, plan) = (Month { year: 2024, month: 6 }, Plan::Paid);
     once(async || charge_month(month, plan, 1).await).await;
-    assert_eq!(month_key(&month, &plan).map(|key| key.to_string()).ok().as_deref(), Some("strict:month:2024,6:paid"));
+    assert_eq!(
+        month_key(&month, &plan).map(|key| key.to_string()).ok().as_deref(),
+        Some("strict:month:2024,6:paid")
+    );
     assert!(month_key(&month, &Plan::Free).is_ok());
     assert_eq!(once_sync(|| add(3, 4)), 7);
     assert!(add_key(&3).is_ok());
