@@ -1,5 +1,8 @@
 //! Keys: rendered from a template so that no two argument tuples meet, and what may stand in one.
 
+#[cfg(any(feature = "chrono", feature = "time", feature = "jiff"))]
+mod dates;
+
 use std::{
     fmt::{self, Display, Write as _},
     num::NonZero,
@@ -357,53 +360,6 @@ impl KeyPart for uuid::Uuid {
     fn write(&self, out: &mut KeyWriter) {
         out.write_display(&self.hyphenated());
     }
-}
-
-/// Implements `KeyPart` by a closure that turns the value into something that displays.
-#[cfg(any(feature = "chrono", feature = "time", feature = "jiff"))]
-macro_rules! dated {
-    ($($type:ty => $shown:expr),* $(,)?) => {$(
-        impl KeyPart for $type {
-            fn write(&self, out: &mut KeyWriter) {
-                let shown: fn(&$type) -> _ = $shown;
-                out.write_display(&shown(self));
-            }
-        }
-    )*};
-}
-
-#[cfg(feature = "chrono")]
-dated! {
-    chrono::NaiveDate => |date| *date,
-    chrono::NaiveTime => |time| *time,
-    chrono::NaiveDateTime => |moment| *moment,
-}
-
-#[cfg(feature = "chrono")]
-impl<Tz: chrono::TimeZone> KeyPart for chrono::DateTime<Tz> {
-    fn write(&self, out: &mut KeyWriter) {
-        out.write_display(&format_args!("{}Z", self.naive_utc()));
-    }
-}
-
-#[cfg(feature = "time")]
-dated! {
-    time::Date => |date| *date,
-    time::Time => |time| *time,
-    time::PrimitiveDateTime => |moment| *moment,
-    time::OffsetDateTime => |moment| {
-        let utc = moment.to_offset(time::UtcOffset::UTC);
-        time::PrimitiveDateTime::new(utc.date(), utc.time())
-    },
-}
-
-#[cfg(feature = "jiff")]
-dated! {
-    jiff::civil::Date => |date| *date,
-    jiff::civil::Time => |time| *time,
-    jiff::civil::DateTime => |moment| *moment,
-    jiff::Timestamp => |moment| *moment,
-    jiff::Zoned => |moment| moment.timestamp(),
 }
 
 #[cfg(test)]

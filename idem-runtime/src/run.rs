@@ -96,7 +96,7 @@ impl Refusal {
         match &error {
             Error::InProgress { .. } => tracing::debug!(job, key, "busy: another execution holds the key"),
             Error::AlreadyCompleted { .. } => {
-                tracing::info!(job, key, "already done, skipped; no result to replay")
+                tracing::info!(job, key, "already done, skipped; no result to replay");
             }
             Error::NeedsReview { .. } => tracing::error!(job, key, "needs review: not run"),
             Error::ShuttingDown { .. } => tracing::debug!(job, key, "shutting down: not run"),

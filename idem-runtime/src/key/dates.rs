@@ -1,0 +1,238 @@
+//! Dates and times in keys: ISO 8601, date-times in UTC, whatever crate they come from.
+//!
+//! `2024-06-01`, `09:30:00`, `2024-06-01T09:30:00`, `2024-06-01T09:30:00Z`; a fraction of a second only where there is
+//! one, without trailing zeros. (In the key the colons are escaped.)
+
+use std::fmt::{self, Display};
+
+use super::{KeyPart, KeyWriter};
+
+/// A calendar day.
+struct Day {
+    year: i32,
+    month: u8,
+    day: u8,
+}
+
+impl Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.year < 0 { "-" } else { "" };
+        write!(f, "{sign}{:04}-{:02}-{:02}", self.year.unsigned_abs(), self.month, self.day)
+    }
+}
+
+/// A time of day.
+struct Clock {
+    hour: u8,
+    minute: u8,
+    second: u8,
+    nanos: u32,
+}
+
+impl Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02}:{:02}:{:02}", self.hour, self.minute, self.second)?;
+        if self.nanos == 0 {
+            return Ok(());
+        }
+        let fraction = format!("{:09}", self.nanos);
+        write!(f, ".{}", fraction.trim_end_matches('0'))
+    }
+}
+
+#[cfg(feature = "chrono")]
+mod with_chrono {
+    use chrono::{Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Timelike};
+
+    use super::{Clock, Day, KeyPart, KeyWriter};
+
+    fn small(number: u32) -> u8 {
+        u8::try_from(number).unwrap_or(u8::MAX)
+    }
+
+    fn day(date: NaiveDate) -> Day {
+        Day { year: date.year(), month: small(date.month()), day: small(date.day()) }
+    }
+
+    /// A leap second is second 60, as in ISO 8601.
+    fn clock(time: NaiveTime) -> Clock {
+        let leap = time.nanosecond() / 1_000_000_000;
+        Clock {
+            hour: small(time.hour()),
+            minute: small(time.minute()),
+            second: small(time.second() + leap),
+            nanos: time.nanosecond() % 1_000_000_000,
+        }
+    }
+
+    impl KeyPart for NaiveDate {
+        fn write(&self, out: &mut KeyWriter) {
+            out.write_display(&day(*self));
+        }
+    }
+
+    impl KeyPart for NaiveTime {
+        fn write(&self, out: &mut KeyWriter) {
+            out.write_display(&clock(*self));
+        }
+    }
+
+    impl KeyPart for NaiveDateTime {
+        fn write(&self, out: &mut KeyWriter) {
+            out.write_display(&format_args!("{}T{}", day(self.date()), clock(self.time())));
+        }
+    }
+
+    impl<Tz: TimeZone> KeyPart for chrono::DateTime<Tz> {
+        fn write(&self, out: &mut KeyWriter) {
+            self.naive_utc().write(out);
+            out.write_str("Z");
+        }
+    }
+}
+
+#[cfg(feature = "time")]
+mod with_time {
+    use time::{Date, OffsetDateTime, PrimitiveDateTime, Time, UtcOffset};
+
+    use super::{Clock, Day, KeyPart, KeyWriter};
+
+    fn day(date: Date) -> Day {
+        Day { year: date.year(), month: u8::from(date.month()), day: date.day() }
+    }
+
+    fn clock(time: Time) -> Clock {
+        let (hour, minute, second, nanos) = time.as_hms_nano();
+        Clock { hour, minute, second, nanos }
+    }
+
+    impl KeyPart for Date {
+        fn write(&self, out: &mut KeyWriter) {
+            out.write_display(&day(*self));
+        }
+    }
+
+    impl KeyPart for Time {
+        fn write(&self, out: &mut KeyWriter) {
+            out.write_display(&clock(*self));
+        }
+    }
+
+    impl KeyPart for PrimitiveDateTime {
+        fn write(&self, out: &mut KeyWriter) {
+            out.write_display(&format_args!("{}T{}", day(self.date()), clock(self.time())));
+        }
+    }
+
+    impl KeyPart for OffsetDateTime {
+        fn write(&self, out: &mut KeyWriter) {
+            let utc = self.to_offset(UtcOffset::UTC);
+            out.write_display(&format_args!("{}T{}Z", day(utc.date()), clock(utc.time())));
+        }
+    }
+}
+
+#[cfg(feature = "jiff")]
+mod with_jiff {
+    use jiff::{
+        Timestamp, Zoned,
+        civil::{Date, DateTime, Time},
+        tz::TimeZone,
+    };
+
+    use super::{Clock, Day, KeyPart, KeyWriter};
+
+    fn small(number: i8) -> u8 {
+        u8::try_from(number).unwrap_or(u8::MAX)
+    }
+
+    fn day(date: Date) -> Day {
+        Day { year: date.year().into(), month: small(date.month()), day: small(date.day()) }
+    }
+
+    fn clock(time: Time) -> Clock {
+        Clock {
+            hour: small(time.hour()),
+            minute: small(time.minute()),
+            second: small(time.second()),
+            nanos: u32::try_from(time.subsec_nanosecond()).unwrap_or_default(),
+        }
+    }
+
+    impl KeyPart for Date {
+        fn write(&self, out: &mut KeyWriter) {
+            out.write_display(&day(*self));
+        }
+    }
+
+    impl KeyPart for Time {
+        fn write(&self, out: &mut KeyWriter) {
+            out.write_display(&clock(*self));
+        }
+    }
+
+    impl KeyPart for DateTime {
+        fn write(&self, out: &mut KeyWriter) {
+            out.write_display(&format_args!("{}T{}", day(self.date()), clock(self.time())));
+        }
+    }
+
+    impl KeyPart for Timestamp {
+        fn write(&self, out: &mut KeyWriter) {
+            self.to_zoned(TimeZone::UTC).datetime().write(out);
+            out.write_str("Z");
+        }
+    }
+
+    impl KeyPart for Zoned {
+        fn write(&self, out: &mut KeyWriter) {
+            self.timestamp().write(out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{KeyPart, render};
+
+    fn key<K: KeyPart>(value: &K) -> String {
+        let key = render(&["k:", ""]).part(value).finish().expect("a key");
+        key.as_str().replace("%3A", ":")
+    }
+
+    #[cfg(feature = "chrono")]
+    #[test]
+    fn chrono_writes_iso_8601_in_utc() {
+        use chrono::{DateTime, FixedOffset, NaiveDate};
+        let date = NaiveDate::from_ymd_opt(2024, 6, 1).expect("a date");
+        assert_eq!(key(&date), "k:2024-06-01");
+        let moment = date.and_hms_milli_opt(9, 5, 0, 250).expect("a time");
+        assert_eq!(key(&moment), "k:2024-06-01T09:05:00.25");
+        let east = FixedOffset::east_opt(2 * 3600).expect("an offset");
+        let there: DateTime<FixedOffset> = DateTime::from_naive_utc_and_offset(moment, east);
+        assert_eq!(key(&there), "k:2024-06-01T09:05:00.25Z");
+    }
+
+    #[cfg(feature = "time")]
+    #[test]
+    fn time_writes_iso_8601_in_utc() {
+        use time::{Date, Month, UtcOffset};
+        let date = Date::from_calendar_date(2024, Month::June, 1).expect("a date");
+        assert_eq!(key(&date), "k:2024-06-01");
+        let moment = date.with_hms(9, 5, 0).expect("a time");
+        assert_eq!(key(&moment), "k:2024-06-01T09:05:00");
+        let east = UtcOffset::from_hms(2, 0, 0).expect("an offset");
+        assert_eq!(key(&moment.assume_utc().to_offset(east)), "k:2024-06-01T09:05:00Z");
+    }
+
+    #[cfg(feature = "jiff")]
+    #[test]
+    fn jiff_writes_iso_8601_in_utc() {
+        use jiff::{Timestamp, civil::date, tz::TimeZone};
+        assert_eq!(key(&date(2024, 6, 1)), "k:2024-06-01");
+        assert_eq!(key(&date(2024, 6, 1).at(9, 5, 0, 250_000_000)), "k:2024-06-01T09:05:00.25");
+        let moment: Timestamp = "2024-06-01T09:05:00Z".parse().expect("a timestamp");
+        assert_eq!(key(&moment), "k:2024-06-01T09:05:00Z");
+        assert_eq!(key(&moment.to_zoned(TimeZone::UTC)), "k:2024-06-01T09:05:00Z");
+    }
+}
