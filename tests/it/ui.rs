@@ -11,7 +11,9 @@ fn each_mistake_has_its_message() {
     let version = Command::new(rustc).arg("--version").output().expect("a compiler");
     let version = String::from_utf8_lossy(&version.stdout);
     if !version.starts_with(RUSTC) {
-        println!("NOT COVERED: the messages of compile errors are compared on {RUSTC}x only, and this is {version}");
+        println!(
+            "NOT COVERED: the messages of compile errors are compared on {RUSTC}x only, and this is {version}"
+        );
         return;
     }
     let cases = trybuild::TestCases::new();

@@ -29,7 +29,13 @@ struct Acme {
 #[async_trait]
 impl Work for Acme {
     #[idempotent(key = "async_trait:owned:<self.tenant>:<id>:<note>", idem = memory())]
-    async fn owned(&self, id: u64, mut values: Vec<u8>, (a, b): (u8, u8), note: &str) -> anyhow::Result<usize> {
+    async fn owned(
+        &self,
+        id: u64,
+        mut values: Vec<u8>,
+        (a, b): (u8, u8),
+        note: &str,
+    ) -> anyhow::Result<usize> {
         tokio::task::yield_now().await;
         values.push(a + b);
         if values.is_empty() {

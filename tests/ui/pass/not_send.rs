@@ -18,7 +18,11 @@ async fn a_local_future_runs_in_a_local_set() {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let local = tokio::task::LocalSet::new();
     let spawned = seen.clone();
-    local.run_until(async move { tokio::task::spawn_local(log(1, spawned)).await }).await.expect("a task").expect("a log");
+    local
+        .run_until(async move { tokio::task::spawn_local(log(1, spawned)).await })
+        .await
+        .expect("a task")
+        .expect("a log");
     assert_eq!(*seen.borrow(), [1]);
     assert_eq!(once(async || log(2, seen.clone()).await).await, 2);
 }

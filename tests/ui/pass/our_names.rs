@@ -11,19 +11,27 @@ const call: u8 = 2;
 
 #[allow(unused_macros)]
 macro_rules! format {
-    ($($t:tt)*) => { compile_error!("the user's own `format!` was expanded") };
+    ($($t:tt)*) => {
+        compile_error!("the user's own `format!` was expanded")
+    };
 }
 #[allow(unused_macros)]
 macro_rules! concat {
-    ($($t:tt)*) => { compile_error!("the user's own `concat!` was expanded") };
+    ($($t:tt)*) => {
+        compile_error!("the user's own `concat!` was expanded")
+    };
 }
 #[allow(unused_macros)]
 macro_rules! line {
-    () => { compile_error!("the user's own `line!` was expanded") };
+    () => {
+        compile_error!("the user's own `line!` was expanded")
+    };
 }
 #[allow(unused_macros)]
 macro_rules! module_path {
-    () => { compile_error!("the user's own `module_path!` was expanded") };
+    () => {
+        compile_error!("the user's own `module_path!` was expanded")
+    };
 }
 
 #[idempotent(key = "our_names:first:<key>:<job>", fingerprint = (stored, part), idem = memory())]

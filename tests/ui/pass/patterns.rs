@@ -43,8 +43,10 @@ fn moved(id: u8, token: Token) -> Result<u8, Error> {
 
 #[tokio::test]
 async fn patterns_bind_as_they_do_without_the_attribute() {
-    let call =
-        async || all(1, (1, 2), Point { x: 3, y: 4 }, &5, [6, 0, 0, 0], vec![7], 8, Point { x: 9, y: 10 }, Token(11)).await;
+    let call = async || {
+        all(1, (1, 2), Point { x: 3, y: 4 }, &5, [6, 0, 0, 0], vec![7], 8, Point { x: 9, y: 10 }, Token(11))
+            .await
+    };
     assert_eq!(once(call).await, 1 + 1 + 2 + 3 + 4 + 5 + 6 + 7 + 10 + 11);
     assert_eq!(once_sync(|| mutable("a".to_owned(), &mut 0)), "a!");
     assert_eq!(once_sync(|| moved(1, Token(2))), 3);
