@@ -19,7 +19,7 @@ async fn mutable(id: u8, #[expect(unused_mut)] mut list: Vec<u8>) -> Result<usiz
 #[idempotent(key = "bounded_lints:dead:<id>", idem = memory())]
 fn dead(id: u8) -> Result<u8, Error> {
     return Ok(id);
-    drop(1);
+    drop(String::new());
 }
 
 #[expect(unused_must_use)]

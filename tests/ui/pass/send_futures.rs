@@ -10,6 +10,7 @@ use super::memory;
 macro_rules! is_send {
     ($value:expr) => {{
         struct Probe<T>(std::marker::PhantomData<T>);
+        #[allow(dead_code)]
         trait Otherwise {
             fn answer(&self) -> bool {
                 false
@@ -17,6 +18,7 @@ macro_rules! is_send {
         }
         impl<T> Otherwise for Probe<T> {}
         impl<T: Send> Probe<T> {
+            #[allow(dead_code)]
             fn answer(&self) -> bool {
                 true
             }
