@@ -8,13 +8,13 @@ use std::fmt::{self, Display};
 use super::{KeyPart, KeyWriter};
 
 /// A calendar day.
-struct Day {
+struct Calendar {
     year: i32,
     month: u8,
     day: u8,
 }
 
-impl Display for Day {
+impl Display for Calendar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.year < 0 { "-" } else { "" };
         write!(f, "{sign}{:04}-{:02}-{:02}", self.year.unsigned_abs(), self.month, self.day)
@@ -44,14 +44,14 @@ impl Display for Clock {
 mod with_chrono {
     use chrono::{Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Timelike};
 
-    use super::{Clock, Day, KeyPart, KeyWriter};
+    use super::{Calendar, Clock, KeyPart, KeyWriter};
 
     fn small(number: u32) -> u8 {
         u8::try_from(number).unwrap_or(u8::MAX)
     }
 
-    fn day(date: NaiveDate) -> Day {
-        Day { year: date.year(), month: small(date.month()), day: small(date.day()) }
+    fn day(date: NaiveDate) -> Calendar {
+        Calendar { year: date.year(), month: small(date.month()), day: small(date.day()) }
     }
 
     /// A leap second is second 60, as in ISO 8601.
@@ -95,10 +95,10 @@ mod with_chrono {
 mod with_time {
     use time::{Date, OffsetDateTime, PrimitiveDateTime, Time, UtcOffset};
 
-    use super::{Clock, Day, KeyPart, KeyWriter};
+    use super::{Calendar, Clock, KeyPart, KeyWriter};
 
-    fn day(date: Date) -> Day {
-        Day { year: date.year(), month: u8::from(date.month()), day: date.day() }
+    fn day(date: Date) -> Calendar {
+        Calendar { year: date.year(), month: u8::from(date.month()), day: date.day() }
     }
 
     fn clock(time: Time) -> Clock {
@@ -140,14 +140,14 @@ mod with_jiff {
         tz::TimeZone,
     };
 
-    use super::{Clock, Day, KeyPart, KeyWriter};
+    use super::{Calendar, Clock, KeyPart, KeyWriter};
 
     fn small(number: i8) -> u8 {
         u8::try_from(number).unwrap_or(u8::MAX)
     }
 
-    fn day(date: Date) -> Day {
-        Day { year: date.year().into(), month: small(date.month()), day: small(date.day()) }
+    fn day(date: Date) -> Calendar {
+        Calendar { year: date.year().into(), month: small(date.month()), day: small(date.day()) }
     }
 
     fn clock(time: Time) -> Clock {
