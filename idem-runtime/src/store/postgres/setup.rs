@@ -1,0 +1,115 @@
+//! Whether the table is there and is ours; making it where it is not.
+
+use sqlx::{Connection, PgConnection, Postgres, Row, query, raw_sql};
+
+use super::{
+    PostgresStore,
+    statements::{self},
+};
+use crate::store::{
+    StoreError,
+    sql::{Found, Shape, missing, permanent},
+};
+
+const SETTING_UP: &str = "setting up the table of idempotency keys";
+
+/// The lock that keeps two processes from creating the table at once: `idem` in ASCII.
+const LOCK: i64 = 0x6964_656d;
+
+const COLUMNS_OF: &str = "
+    SELECT attname::text, typname::text
+    FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+    WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped";
+
+const KEY_IS_UNIQUE: &str = "
+    SELECT EXISTS (
+        SELECT FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+        WHERE indrelid = to_regclass($1) AND attname = 'key' AND indisunique AND indimmediate AND indnkeyatts = 1
+            AND indpred IS NULL
+    )";
+
+impl PostgresStore {
+    pub(super) async fn set_up(&self, create: bool) -> Result<(), StoreError> {
+        let mut held = self.connections.take(SETTING_UP).await?;
+        let done = self.check_or_create(held.connection(), create).await;
+        held.settle(SETTING_UP, done).map_err(advise)?.map_err(|wrong| permanent(SETTING_UP, wrong))
+    }
+
+    async fn check_or_create(
+        &self,
+        connection: &mut PgConnection,
+        create: bool,
+    ) -> Result<Result<(), String>, sqlx::Error> {
+        if is_read_only(connection).await? {
+            let text = "the server is read-only (a standby, or `default_transaction_read_only` is set), and claims \
+                are written; name the primary";
+            return Ok(Err(text.to_owned()));
+        }
+        match self.shape(connection).await?.is_complete(&self.table, statements::COLUMNS) {
+            Ok(true) => Ok(Ok(())),
+            Ok(false) if create => self.create(connection).await,
+            Ok(false) => Ok(Err(missing(&self.table))),
+            Err(wrong) => Ok(Err(wrong)),
+        }
+    }
+
+    /// Creates what is missing, unless another process was first.
+    async fn create(&self, connection: &mut PgConnection) -> Result<Result<(), String>, sqlx::Error> {
+        let mut transaction = connection.begin().await?;
+        // `IF NOT EXISTS` alone is not safe against another session that creates the same table.
+        query::<Postgres>("SELECT set_config('lock_timeout', '10s', true), pg_advisory_xact_lock($1)")
+            .bind(LOCK)
+            .execute(&mut *transaction)
+            .await?;
+        let mut complete = self.shape(&mut transaction).await?.is_complete(&self.table, statements::COLUMNS);
+        if complete == Ok(false) {
+            raw_sql(&self.statements.ddl).execute(&mut *transaction).await?;
+            complete = self.shape(&mut transaction).await?.is_complete(&self.table, statements::COLUMNS);
+        }
+        transaction.commit().await?;
+        Ok(complete.and_then(|complete| if complete { Ok(()) } else { Err(missing(&self.table)) }))
+    }
+
+    async fn shape(&self, connection: &mut PgConnection) -> Result<Shape, sqlx::Error> {
+        let unique = query(KEY_IS_UNIQUE).bind(self.table.quoted("")).fetch_one(&mut *connection).await?;
+        let mut shape = Shape {
+            columns: self.columns_of("", connection).await?,
+            key_is_unique: unique.try_get(0)?,
+            audited: !self.columns_of("_audit", connection).await?.is_empty(),
+            version: None,
+        };
+        if !self.columns_of("_schema", connection).await?.is_empty() {
+            let versions = query(&self.statements.version).fetch_all(connection).await?;
+            shape.version = versions.first().map(|row| row.try_get(0)).transpose()?;
+        }
+        Ok(shape)
+    }
+
+    async fn columns_of(
+        &self,
+        suffix: &str,
+        connection: &mut PgConnection,
+    ) -> Result<Vec<Found>, sqlx::Error> {
+        let rows = query(COLUMNS_OF).bind(self.table.quoted(suffix)).fetch_all(connection).await?;
+        rows.iter().map(|row| Ok(Found { name: row.try_get(0)?, type_name: row.try_get(1)? })).collect()
+    }
+}
+
+async fn is_read_only(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT current_setting('transaction_read_only') = 'on'";
+    query::<Postgres>(sql).fetch_one(connection).await?.try_get(0)
+}
+
+/// Says what to do where Postgres only says what is.
+fn advise(error: StoreError) -> StoreError {
+    let Some(sqlx::Error::Database(refusal)) = error.source.downcast_ref() else { return error };
+    let advice = match refusal.code().as_deref() {
+        Some("42501") => {
+            "this role may not create or use the table; run the statements of `Idem::ddl()` as its owner and grant \
+             SELECT, INSERT, UPDATE and DELETE on the three tables"
+        }
+        Some("3F000") => "there is no such schema; create it, or name another one",
+        _ => return error,
+    };
+    permanent(SETTING_UP, format!("{advice} ({})", error.source))
+}

@@ -1,0 +1,275 @@
+//! The statements, in Postgres's words.
+//!
+//! Each is whole in itself: it needs no session state and no transaction around it.
+
+use crate::store::sql::{Column, Sql, Table};
+
+/// The present in microseconds: the moment itself, not the beginning of the transaction.
+const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
+/// A time column as microseconds.
+const BORN: &str =
+    "CASE WHEN isfinite(created_at) THEN (extract(epoch FROM created_at) * 1000000)::bigint ELSE 0 END";
+const DONE: &str =
+    "CASE WHEN isfinite(completed_at) THEN (extract(epoch FROM completed_at) * 1000000)::bigint END";
+
+const FLOOR: &str = "(SELECT COALESCE(max(fence_floor), 0) FROM {schema})";
+
+/// A condition that is evaluated before any row is touched and limits, for this statement alone, every wait for a
+/// lock.
+const ALONE: &str = "(SELECT set_config('lock_timeout', '5ms', true)) IS NOT NULL";
+const TOGETHER: &str = "(SELECT set_config('lock_timeout', '50ms', true)) IS NOT NULL";
+const COLLECTING: &str = "(SELECT set_config('lock_timeout', '2s', true)) IS NOT NULL";
+
+/// A condition that holds and is free where the parameter is known to be true, and looks ruinous where it is not.
+// A plan made for any parameters, while the table was small, would scan the whole table for as long as the
+// connection lives. This keeps the plan cache from ever preferring such a plan: batches are planned for the table as
+// it is.
+const PLANNED: &str = "({planned}::boolean OR (SELECT count(*) FROM generate_series(1, 1000000000)) > 0)";
+
+/// A condition that holds, costs nothing, and looks dear for each row.
+// Planning anew would cost a single row more than it gains. This makes even a table of a few rows look too long to be
+// scanned, so that the plan that is kept goes through the primary key.
+const BY_KEY: &str = "CASE WHEN length(key) >= 0 THEN true
+    ELSE (SELECT count(*) > 0 FROM generate_series(1, length(key))) END";
+
+const DDL: &str = include_str!("../../../migrations/postgres/0001_create.sql");
+
+/// What stands between `INSERT INTO {table}` and the rows.
+const INTO: &str = "(key, status, job, template, mode, on_stale, owner, attempt, takeovers, lease_until,
+    fingerprint, result, error, worker, expires_at, alerted_at, fence, created_at, completed_at)";
+
+/// What a row is read as, behind its key. A row that this statement made has its fence in front, and nothing else.
+const RECORD: &str = "COALESCE(status, 'processing') AS status, job, template, mode, on_stale, owner,
+    COALESCE(fence, 0) AS fence, COALESCE(attempt, 0) AS attempt, COALESCE(takeovers, 0) AS takeovers, lease_until,
+    fingerprint, result, error, worker, expires_at, alerted_at, {born} AS created_at, {done} AS completed_at, {now}";
+const NO_RECORD: &str =
+    "NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint,
+    NULL::integer, NULL::integer, NULL::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint,
+    NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint";
+
+/// Claims or reads. The rows that were there are read from the snapshot of the statement's beginning, in which the
+/// ones it makes do not show.
+const INSERT_ONE: &str = "
+    WITH made AS (
+        INSERT INTO {table} {into}
+        SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, COALESCE({now} + $10, $11),
+            $12, $13, $14, $15, COALESCE({now} + $16, $17), COALESCE({now} + $18, $19),
+            GREATEST({now}, {floor} + 1), clock_timestamp(), CASE $2 WHEN 'completed' THEN clock_timestamp() END
+        WHERE {alone}
+        ON CONFLICT (key) DO NOTHING
+        RETURNING key, fence
+    )
+    SELECT key, fence, {no_record} FROM made
+    UNION ALL
+    SELECT key, NULL, {record} FROM {table} WHERE key = $1 AND {by_key}";
+
+const INSERT_MANY: &str = "
+    WITH made AS (
+        INSERT INTO {table} {into}
+        SELECT new.key, new.status, new.job, new.template, new.mode, new.on_stale, new.owner, new.attempt,
+            new.takeovers, COALESCE({now} + new.lease_in, new.lease_at), new.fingerprint, new.result, new.error,
+            new.worker, COALESCE({now} + new.expires_in, new.expires_at),
+            COALESCE({now} + new.alerted_in, new.alerted_at),
+            GREATEST({now}, {floor} + 1), clock_timestamp(),
+            CASE new.status WHEN 'completed' THEN clock_timestamp() END
+        FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::integer[],
+            $9::integer[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[], $15::text[],
+            $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[])
+            AS new (key, status, job, template, mode, on_stale, owner, attempt, takeovers, lease_in, lease_at,
+                fingerprint, result, error, worker, expires_in, expires_at, alerted_in, alerted_at)
+        WHERE {together}
+        ON CONFLICT (key) DO NOTHING
+        RETURNING key, fence
+    )
+    SELECT key, fence, {no_record} FROM made
+    UNION ALL
+    SELECT key, NULL, {record} FROM {table} WHERE key = ANY($1) AND {planned}";
+
+const EXPECTED: &str =
+    "key = $1 AND status = $2 AND owner IS NOT DISTINCT FROM $3 AND COALESCE(fence, 0) = $4
+    AND lease_until IS NOT DISTINCT FROM $5 AND {born} = $6 AND {alone} AND {by_key}";
+
+const REPLACE: &str = "
+    UPDATE {table} SET
+        status = $7, job = $8, template = $9, mode = $10, on_stale = $11, owner = $12, attempt = $13,
+        takeovers = $14, lease_until = COALESCE({now} + $15, $16), fingerprint = $17, result = $18, error = $19,
+        worker = $20, expires_at = COALESCE({now} + $21, $22), alerted_at = COALESCE({now} + $23, $24),
+        fence = CASE WHEN $25 THEN GREATEST({now}, COALESCE(fence, 0) + 1) ELSE COALESCE(fence, 0) END,
+        created_at = CASE WHEN $26 THEN clock_timestamp() ELSE created_at END,
+        completed_at = CASE $7 WHEN 'completed' THEN clock_timestamp() END
+    WHERE {expected}
+    RETURNING fence";
+
+const REPLACE_AUDITED: &str = "
+    WITH replaced AS ({replace}),
+    audited AS (
+        INSERT INTO {audit} (key, actor, from_status, to_status, note, old_result)
+        SELECT $1, $27, $28, $29, $30, $31 FROM replaced
+    )
+    SELECT fence FROM replaced";
+
+const FINISH_ONE: &str = "
+    UPDATE {table} SET
+        status = $4,
+        result = CASE $4 WHEN 'completed' THEN $5 ELSE result END,
+        error = COALESCE($6, error),
+        lease_until = CASE $4 WHEN 'processing' THEN {now} END,
+        expires_at = CASE $4 WHEN 'processing' THEN expires_at ELSE {now} + $7 END,
+        attempt = GREATEST(attempt - $8, 0),
+        completed_at = CASE $4 WHEN 'completed' THEN clock_timestamp() END
+    WHERE key = $1 AND owner = $2 AND fence = $3
+        AND (status = 'processing' OR ($4 = 'completed' AND status IN ('needs_review', 'released')))
+        AND {alone} AND {by_key}
+    RETURNING key, fence";
+
+const FINISH_MANY: &str = "
+    UPDATE {table} AS held SET
+        status = finish.status,
+        result = CASE finish.status WHEN 'completed' THEN finish.result ELSE held.result END,
+        error = COALESCE(finish.error, held.error),
+        lease_until = CASE finish.status WHEN 'processing' THEN {now} END,
+        expires_at = CASE finish.status WHEN 'processing' THEN held.expires_at ELSE {now} + finish.expires_in END,
+        attempt = GREATEST(held.attempt - finish.withdrawn, 0),
+        completed_at = CASE finish.status WHEN 'completed' THEN clock_timestamp() END
+    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::integer[])
+        AS finish (key, owner, fence, status, result, error, expires_in, withdrawn)
+    WHERE held.key = finish.key AND held.owner = finish.owner AND held.fence = finish.fence
+        AND (held.status = 'processing'
+            OR (finish.status = 'completed' AND held.status IN ('needs_review', 'released')))
+        AND {together} AND {planned}
+    RETURNING held.key, held.fence";
+
+const RENEW: &str = "
+    WITH due AS MATERIALIZED (
+        SELECT held.ctid AS place, renew.lease
+        FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS renew (key, owner, fence, lease)
+            JOIN {table} AS held ON held.key = renew.key AND held.owner = renew.owner AND held.fence = renew.fence
+        WHERE held.status IN ('processing', 'needs_review') AND {planned}
+        ORDER BY held.key
+        FOR NO KEY UPDATE OF held SKIP LOCKED
+    )
+    UPDATE {table} AS held SET lease_until = {now} + due.lease
+    FROM due
+    WHERE held.ctid = due.place
+    RETURNING held.key";
+
+const READ_ONE: &str = "SELECT key, {record} FROM {table} WHERE key = $1 AND {by_key}";
+
+const READ_MANY: &str = "SELECT key, {record} FROM {table} WHERE key = ANY($1) AND {planned}";
+
+const PURGE: &str = "
+    WITH due AS MATERIALIZED (
+        SELECT ctid AS place FROM {table}
+        WHERE expires_at <= (SELECT {now}) AND status IN ('completed', 'failed', 'released')
+            AND {collecting} AND {planned}
+        ORDER BY expires_at LIMIT $1
+        FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT place FROM due)) RETURNING COALESCE(fence, 0) AS fence
+    ), raised AS ({raise_floor})
+    SELECT count(*) FROM gone";
+
+/// Lifts the floor over the fences of the rows that are gone, so that no later row of these keys has a lower one.
+const RAISE_FLOOR: &str = "
+        UPDATE {schema} SET fence_floor = highest.fence
+        FROM (SELECT max(fence) AS fence FROM gone) AS highest
+        WHERE fence_floor < highest.fence";
+
+const FORGET: &str = "
+    WITH gone AS (
+        DELETE FROM {table} WHERE {expected} RETURNING COALESCE(fence, 0) AS fence
+    ), raised AS ({raise_floor}), audited AS (
+        INSERT INTO {audit} (key, actor, from_status, to_status, note, old_result)
+        SELECT $1, $7, $8, $9, $10, $11 FROM gone
+    )
+    SELECT count(*) FROM gone";
+
+#[derive(Debug)]
+pub(super) struct Statements {
+    pub(super) insert_one: Sql,
+    pub(super) insert_many: Sql,
+    pub(super) replace: Sql,
+    pub(super) replace_audited: Sql,
+    pub(super) finish_one: Sql,
+    pub(super) finish_many: Sql,
+    pub(super) renew: Sql,
+    pub(super) read_one: Sql,
+    pub(super) read_many: Sql,
+    pub(super) purge: Sql,
+    pub(super) forget: Sql,
+    pub(super) ddl: Sql,
+    pub(super) version: Sql,
+}
+
+impl Statements {
+    pub(super) fn of(table: &Table) -> Self {
+        let sql = |template: &str, planned: &str| {
+            let template = template
+                .replace("{replace}", REPLACE)
+                .replace("{raise_floor}", RAISE_FLOOR)
+                .replace("{expected}", EXPECTED)
+                .replace("{no_record}", NO_RECORD)
+                .replace("{record}", RECORD)
+                .replace("{into}", INTO)
+                .replace("{floor}", FLOOR)
+                .replace("{born}", BORN)
+                .replace("{done}", DONE)
+                .replace("{now}", NOW)
+                .replace("{alone}", ALONE)
+                .replace("{together}", TOGETHER)
+                .replace("{collecting}", COLLECTING)
+                .replace("{by_key}", BY_KEY)
+                .replace("{planned}", &PLANNED.replace("{planned}", planned));
+            table.sql(&template)
+        };
+        Self {
+            insert_one: sql(INSERT_ONE, ""),
+            insert_many: sql(INSERT_MANY, "$20"),
+            replace: sql(REPLACE, ""),
+            replace_audited: sql(REPLACE_AUDITED, ""),
+            finish_one: sql(FINISH_ONE, ""),
+            finish_many: sql(FINISH_MANY, "$9"),
+            renew: sql(RENEW, "$5"),
+            read_one: sql(READ_ONE, ""),
+            read_many: sql(READ_MANY, "$2"),
+            purge: sql(PURGE, "$2"),
+            forget: sql(FORGET, ""),
+            ddl: sql(DDL, ""),
+            version: sql("SELECT version FROM {schema}", ""),
+        }
+    }
+}
+
+/// The statements that create the table.
+pub(super) fn ddl(table: &Table) -> String {
+    table.fill(DDL)
+}
+
+const TEXT: &[&str] = &["text", "varchar"];
+const BIGINT: &[&str] = &["int8"];
+const INTEGER: &[&str] = &["int4"];
+const TIME: &[&str] = &["timestamptz"];
+
+/// The columns that must be there, with their types as the catalogue names them.
+pub(super) const COLUMNS: &[Column] = &[
+    Column { name: "key", ddl: None, types: TEXT },
+    Column { name: "status", ddl: Some("text NOT NULL DEFAULT 'processing'"), types: TEXT },
+    Column { name: "job", ddl: Some("text"), types: TEXT },
+    Column { name: "template", ddl: Some("text"), types: TEXT },
+    Column { name: "mode", ddl: Some("text"), types: TEXT },
+    Column { name: "on_stale", ddl: Some("text"), types: TEXT },
+    Column { name: "owner", ddl: Some("text"), types: TEXT },
+    Column { name: "fence", ddl: Some("bigint NOT NULL DEFAULT 0"), types: BIGINT },
+    Column { name: "attempt", ddl: Some("integer NOT NULL DEFAULT 0"), types: INTEGER },
+    Column { name: "takeovers", ddl: Some("integer NOT NULL DEFAULT 0"), types: INTEGER },
+    Column { name: "lease_until", ddl: Some("bigint"), types: BIGINT },
+    Column { name: "fingerprint", ddl: Some("text"), types: TEXT },
+    Column { name: "result", ddl: Some("text"), types: TEXT },
+    Column { name: "error", ddl: Some("text"), types: TEXT },
+    Column { name: "worker", ddl: Some("text"), types: TEXT },
+    Column { name: "expires_at", ddl: Some("bigint"), types: BIGINT },
+    Column { name: "alerted_at", ddl: Some("bigint"), types: BIGINT },
+    Column { name: "created_at", ddl: Some("timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP"), types: TIME },
+    Column { name: "completed_at", ddl: Some("timestamptz"), types: TIME },
+];
