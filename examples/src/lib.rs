@@ -1,1 +1,26 @@
-//! Examples.
+//! What the examples share: a queue that delivers at least once, and the outside world in which effects are counted.
+
+mod crash;
+mod delivery;
+mod ledger;
+mod month;
+mod options;
+mod outbox;
+mod queue;
+mod report;
+mod tally;
+mod terminal;
+
+pub use crash::Crash;
+pub use delivery::Deliveries;
+pub use ledger::Ledger;
+pub use month::Month;
+pub use options::Options;
+pub use outbox::Outbox;
+pub use queue::Queue;
+pub use report::{Report, exit};
+pub use tally::{Settled, Tally};
+pub use terminal::Terminal;
+
+/// Where keys are kept unless `IDEM_DATABASE_URL` says otherwise.
+pub const DEFAULT_DATABASE: &str = "sqlite://idem.db";

@@ -1,0 +1,70 @@
+use std::{collections::BTreeSet, env, time::Duration};
+
+use sqlx::{AnyConnection, Connection as _, Row as _};
+use tokio::sync::Mutex;
+
+use crate::{DEFAULT_DATABASE, Month};
+
+/// The payment provider's books: a row for each charge.
+///
+/// They know nothing of keys. No constraint keeps a second charge out and nobody looks before charging, so that one
+/// would show. They lie in the database of the keys, behind a connection of their own.
+#[derive(Debug)]
+pub struct Ledger(Mutex<AnyConnection>);
+
+impl Ledger {
+    /// Opens the books in the database that `IDEM_DATABASE_URL` names, or else in the default one.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be used.
+    pub async fn open() -> sqlx::Result<Self> {
+        let url = env::var("IDEM_DATABASE_URL").unwrap_or_else(|_| DEFAULT_DATABASE.to_owned());
+        let url = if url == "memory:" { "sqlite::memory:" } else { &url };
+        sqlx::any::install_default_drivers();
+        let mut connection = AnyConnection::connect(url).await?;
+        if connection.backend_name() == "SQLite" {
+            sqlx::raw_sql("PRAGMA busy_timeout = 30000").execute(&mut connection).await?;
+        }
+        let create = "CREATE TABLE IF NOT EXISTS ledger (user_id TEXT NOT NULL, month TEXT NOT NULL, \
+                      cents BIGINT NOT NULL, reference TEXT NOT NULL)";
+        if let Err(error) = sqlx::raw_sql(create).execute(&mut connection).await {
+            // On Postgres the statement fails where another process creates the table at the same moment.
+            let look = sqlx::raw_sql("SELECT 1 FROM ledger LIMIT 1").execute(&mut connection).await;
+            look.map_err(|_| error)?;
+        }
+        Ok(Self(Mutex::new(connection)))
+    }
+
+    /// Charges a user, which takes its time.
+    ///
+    /// # Errors
+    ///
+    /// Nobody knows whether the charge happened.
+    pub async fn charge(&self, user_id: u64, month: Month, cents: u32, reference: &str) -> sqlx::Result<()> {
+        tokio::time::sleep(Duration::from_millis(5 + user_id % 16)).await;
+        let charge =
+            sqlx::query("INSERT INTO ledger (user_id, month, cents, reference) VALUES ($1, $2, $3, $4)")
+                .bind(user_id.to_string())
+                .bind(month.to_string())
+                .bind(i64::from(cents))
+                .bind(reference);
+        charge.execute(&mut *self.0.lock().await).await?;
+        Ok(())
+    }
+
+    /// How many charges there are of these users and months, repeats included.
+    ///
+    /// # Errors
+    ///
+    /// The books cannot be read.
+    pub async fn charges(&self, of: &BTreeSet<(u64, Month)>) -> sqlx::Result<u64> {
+        let of: BTreeSet<_> = of.iter().map(|(user, month)| (user.to_string(), month.to_string())).collect();
+        let rows = sqlx::query("SELECT user_id, month FROM ledger");
+        let mut charges = 0;
+        for row in rows.fetch_all(&mut *self.0.lock().await).await? {
+            charges += u64::from(of.contains(&(row.try_get(0)?, row.try_get(1)?)));
+        }
+        Ok(charges)
+    }
+}

@@ -1,0 +1,132 @@
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
+
+use crate::Tally;
+
+/// How a run ended: what was delivered, and what happened in the outside world.
+#[derive(Debug)]
+pub struct Report {
+    tally: Tally,
+    effect: &'static str,
+    effects: u64,
+    distinct_keys: u64,
+    kept: bool,
+}
+
+impl Report {
+    /// A run whose promise is one effect for each key: not two, and not none.
+    #[must_use]
+    pub fn at_most_once(tally: Tally, effect: &'static str, effects: u64, keys: usize) -> Self {
+        Self::new(tally, effect, effects, keys, |effects, keys| effects == keys)
+    }
+
+    /// A run whose promise is an effect for each key: rather two than none.
+    #[must_use]
+    pub fn at_least_once(tally: Tally, effect: &'static str, effects: u64, keys: usize) -> Self {
+        Self::new(tally, effect, effects, keys, |effects, keys| effects >= keys)
+    }
+
+    fn new(
+        tally: Tally,
+        effect: &'static str,
+        effects: u64,
+        keys: usize,
+        promise: fn(u64, u64) -> bool,
+    ) -> Self {
+        let distinct_keys = keys as u64;
+        Self { tally, effect, effects, distinct_keys, kept: promise(effects, distinct_keys) }
+    }
+
+    fn lines(&self) -> [(&'static str, u64); 9] {
+        let tally = &self.tally;
+        [
+            ("deliveries", tally.deliveries),
+            ("executed", tally.executed),
+            ("replayed", tally.replayed),
+            ("retried", tally.retried),
+            ("refused", tally.refused),
+            ("malformed", tally.malformed),
+            ("needs_review", tally.needs_review.len() as u64),
+            (self.effect, self.effects),
+            ("distinct_keys", self.distinct_keys),
+        ]
+    }
+
+    /// Prints the run to standard output, as a table or as one line of JSON, and what to do to standard error.
+    ///
+    /// The exit code is 0 if the promise was kept, 1 if it was not or the run was cut short, 3 if a key needs review.
+    ///
+    /// # Errors
+    ///
+    /// Standard output is closed.
+    pub fn close(&self, json: bool) -> io::Result<ExitCode> {
+        let mut out = io::stdout().lock();
+        if json {
+            writeln!(out, "{}", serde_json::to_string(self)?)?;
+        } else {
+            writeln!(out, "{}", self.table())?;
+        }
+        out.flush()?;
+        if let Some(failure) = &self.tally.failure {
+            eprintln!("the run was cut short: {failure}");
+        }
+        if !self.tally.needs_review.is_empty() {
+            eprintln!("{}", self.advice());
+            return Ok(ExitCode::from(3));
+        }
+        Ok(if self.kept && self.tally.failure.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_preset(UTF8_BORDERS_ONLY);
+        for (name, count) in self.lines() {
+            table.add_row([name.replace('_', " "), count.to_string()]);
+        }
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        }
+        table
+    }
+
+    /// What a person does about keys that need review.
+    fn advice(&self) -> String {
+        let mut advice = String::new();
+        for error in self.tally.needs_review.values() {
+            advice.push_str(error);
+            advice.push('\n');
+        }
+        let key = self.tally.needs_review.keys().next().map_or("", String::as_str);
+        advice.push_str(&format!(
+            "\nNobody knows whether that effect happened, so the job is not run again. Look whether it did, then say so:\n\
+             \x20   idem.resolve(\"{key}\", Resolution::Completed(None)).note(\"it happened\").await?;\n\
+             \x20   idem.resolve(\"{key}\", Resolution::Retry).note(\"it did not\").await?;  // then enqueue it again"
+        ));
+        advice
+    }
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let lines = self.lines();
+        let mut map = serializer.serialize_map(Some(lines.len()))?;
+        for (name, count) in lines {
+            map.serialize_entry(name, &count)?;
+        }
+        map.end()
+    }
+}
+
+/// The exit code of a run: 1 if it did not come to its report, and why on standard error.
+#[must_use]
+pub fn exit(run: anyhow::Result<ExitCode>) -> ExitCode {
+    run.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
