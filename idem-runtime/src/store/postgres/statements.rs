@@ -116,6 +116,7 @@ const FINISH_ONE: &str = "
         error = COALESCE($6, error),
         lease_until = CASE $4 WHEN 'processing' THEN {now} END,
         expires_at = CASE $4 WHEN 'processing' THEN expires_at ELSE {now} + $7 END,
+        fence = fence + CASE $4 WHEN 'processing' THEN 1 ELSE 0 END,
         attempt = GREATEST(attempt - $8, 0),
         completed_at = CASE $4 WHEN 'completed' THEN clock_timestamp() END
     WHERE key = $1 AND owner = $2 AND fence = $3
@@ -130,6 +131,7 @@ const FINISH_MANY: &str = "
         error = COALESCE(finish.error, held.error),
         lease_until = CASE finish.status WHEN 'processing' THEN {now} END,
         expires_at = CASE finish.status WHEN 'processing' THEN held.expires_at ELSE {now} + finish.expires_in END,
+        fence = held.fence + CASE finish.status WHEN 'processing' THEN 1 ELSE 0 END,
         attempt = GREATEST(held.attempt - finish.withdrawn, 0),
         completed_at = CASE finish.status WHEN 'completed' THEN clock_timestamp() END
     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::integer[])
