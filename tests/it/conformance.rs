@@ -1,10 +1,16 @@
 //! What a store promises, one case a promise. Every store runs every case that its kind of database can be put to,
 //! under its own name: `conformance::sqlite::a_stale_claim_is_taken_over`.
 
+mod after;
 mod batch;
+mod busy;
+mod call;
 mod cancel;
 mod claim;
+mod decision;
+mod failure;
 mod fence;
+mod fingerprint;
 mod finish;
 mod foreign;
 mod keys;
@@ -14,9 +20,13 @@ mod prepare;
 mod purge;
 mod raw;
 mod renew;
+mod replay;
+mod resolve;
 mod rows;
+mod stale;
 mod subject;
 mod takeover;
+mod ttl;
 mod writer;
 
 use idem_tests::Backend;
@@ -153,6 +163,73 @@ conformance! {
             a_dropped_completion_is_recorded_or_not_and_the_store_goes_on
             a_dropped_takeover_is_made_or_not_and_the_store_goes_on
         }
+        replay {
+            a_unit_replays
+            values_that_look_like_nothing_replay
+            values_come_back_exactly
+            what_json_cannot_carry_back_is_completed_without_a_result
+            a_result_over_the_limit_is_completed_without_it
+            the_limit_of_results_can_be_set
+            a_result_that_no_longer_fits_is_an_error_and_never_a_rerun
+            without_replay_a_repeat_is_told_that_it_is_done
+            of_32_callers_one_runs
+            a_key_that_is_too_long_for_its_column_stays_itself
+            a_living_completion_is_not_purged
+        }
+        fingerprint {
+            another_fingerprint_is_refused_after_the_completion
+            another_fingerprint_is_refused_where_the_answer_is_remembered
+            another_fingerprint_is_refused_while_the_first_runs
+            another_fingerprint_is_refused_to_the_losers_of_a_race
+            another_fingerprint_does_not_take_a_stale_claim_over
+            a_key_that_is_free_takes_any_fingerprint
+            the_order_of_a_map_is_no_difference
+        }
+        stale {
+            under_retry_a_held_key_runs_again
+            under_alert_a_held_key_waits_for_a_person_who_is_told_once
+            after_its_takeovers_a_key_waits_for_a_person
+            a_deploy_that_becomes_lenient_frees_nothing
+            a_deploy_that_becomes_strict_holds_what_is_there
+        }
+        failure {
+            a_released_key_runs_again_at_once_with_its_history
+            an_error_before_the_mark_releases_and_after_it_holds
+            a_recorded_failure_is_what_repeats_get
+            a_function_judges_each_error
+            any_error_text_is_recorded_cut_and_cleaned
+            a_panic_holds_and_goes_on_to_the_caller
+            a_panic_before_the_mark_releases
+            a_body_that_is_dropped_half_way_leaves_a_stale_claim
+            a_call_that_is_dropped_before_its_body_leaves_the_key_free
+            a_body_knows_its_key_and_its_fence
+            a_plain_function_runs_once_too
+        }
+        after {
+            an_effect_is_recorded_after_it_happened
+            an_effect_that_failed_is_not_recorded
+            two_at_once_both_run_and_the_first_completion_stays
+            a_failure_never_replaces_a_completion
+            a_completion_replaces_a_failure
+        }
+        busy {
+            a_busy_key_is_an_error_that_says_when
+            a_call_that_waits_gets_the_firsts_result
+            a_wait_ends
+            a_job_that_calls_itself_is_told_so
+        }
+        resolve {
+            a_person_frees_a_key
+            a_person_completes_a_key
+            a_person_gives_a_key_up
+            a_living_holder_is_left_alone_unless_forced_and_then_fenced_off
+            a_completed_key_is_changed_only_by_force
+            a_forgotten_key_is_as_if_it_had_never_been
+            a_key_without_a_row_has_nothing_to_decide
+        }
+        ttl {
+            a_ttl_may_be_20_years_or_none
+        }
     }
     // Their rows can be reached past the store.
     databases {
@@ -176,6 +253,29 @@ conformance! {
         model {
             each_row_is_decided_as_the_models
             a_long_history_reads_as_the_models
+        }
+        decision {
+            every_row_is_answered_as_the_decision_table_says
+        }
+        replay {
+            a_completion_by_hand_replays_a_unit_and_nothing_else
+            a_namespace_has_its_own_keys
+        }
+        stale {
+            a_dead_workers_claim_is_busy_for_its_lease_and_no_longer
+            a_claim_without_owner_is_never_taken_over
+            a_zombies_result_is_not_recorded
+            a_zombies_error_is_its_own_and_touches_nothing
+            a_late_completion_counts_even_in_review
+        }
+        after {
+            somebodys_claim_is_not_waited_for
+        }
+        ttl {
+            a_completed_key_past_its_ttl_lives_anew
+            a_recorded_effect_past_its_ttl_happens_anew
+            a_failure_past_its_ttl_lives_anew
+            purging_frees_what_is_past_its_ttl
         }
     }
     // A transaction holds the rows it touches.

@@ -5,6 +5,7 @@ use std::{
 };
 
 use idem_runtime::{
+    Builder, Idem,
     record::Record,
     store::{
         self, Answer, Ending, ErrorClass, Finish, Insert, NewRow, Renew, Renewal, Replace, Reply, Store,
@@ -12,7 +13,11 @@ use idem_runtime::{
     },
 };
 use idem_tests::{Backend, Database};
-use tokio::{sync::Barrier, task::JoinSet, time::sleep};
+use tokio::{
+    sync::{Barrier, OnceCell},
+    task::JoinSet,
+    time::sleep,
+};
 
 use super::{raw::Raw, rows};
 
@@ -21,6 +26,7 @@ pub(crate) struct Subject {
     pub(super) store: Arc<dyn Store>,
     pub(super) raw: Raw,
     memory: Option<Arc<MemoryStore>>,
+    shared: OnceCell<Idem>,
     database: Database,
 }
 
@@ -53,7 +59,7 @@ impl Subject {
             Some(memory) => Raw::Memory(Arc::clone(memory)),
             None => Raw::connect(&database).await,
         };
-        Self { store, raw, memory, database }
+        Self { store, raw, memory, shared: OnceCell::new(), database }
     }
 
     /// A fresh database of the same back end, empty.
@@ -67,6 +73,21 @@ impl Subject {
             Some(memory) => Arc::clone(memory) as Arc<dyn Store>,
             None => open(self.database.url()),
         }
+    }
+
+    /// An `Idem` on the same database, as another process would have it. In memory each has a table of its own, which
+    /// neither the store nor the raw hand of this subject reaches; there the next one is the first once more.
+    pub(super) async fn idem(&self) -> Idem {
+        let connect = async || self.builder().connect().await.expect("an `Idem`");
+        match self.memory {
+            Some(_) => self.shared.get_or_init(connect).await.clone(),
+            None => connect().await,
+        }
+    }
+
+    /// An `Idem` in the making, for details of its own.
+    pub(super) fn builder(&self) -> Builder {
+        Idem::builder().url(self.database.url())
     }
 
     pub(super) async fn insert(&self, key: &str, row: NewRow) -> Answer {
