@@ -34,9 +34,9 @@ struct Arguments {
     /// How many interleaved rounds.
     #[arg(long)]
     rounds: Option<usize>,
-    /// The server; its database is written to.
-    #[arg(long, env = "IDEM_BENCH_POSTGRES_URL", hide_env_values = true)]
-    url: String,
+    /// The server; its database is written to. By default what `IDEM_BENCH_POSTGRES_URL` names.
+    #[arg(long)]
+    url: Option<String>,
 }
 
 /// One way to run a job once per key.
@@ -52,6 +52,11 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn compare(arguments: &Arguments) -> anyhow::Result<()> {
+    let url = match &arguments.url {
+        Some(url) => url.clone(),
+        None => std::env::var("IDEM_BENCH_POSTGRES_URL")
+            .context("no server: set `IDEM_BENCH_POSTGRES_URL`, or run `cargo xtask bench`, which starts one")?,
+    };
     let rounds = arguments.rounds.unwrap_or(if arguments.quick { 7 } else { 15 });
     let callers = match arguments.callers.as_slice() {
         [] if arguments.quick => &[1, 16, 64],
@@ -59,8 +64,8 @@ async fn compare(arguments: &Arguments) -> anyhow::Result<()> {
         chosen => chosen,
     };
     let by_hand =
-        Arc::new(ByHand::set_up(&arguments.url).await.context("setting up the hand-written pattern")?);
-    let ours = Arc::new(Ours::set_up(&arguments.url).await.context("setting up the library")?);
+        Arc::new(ByHand::set_up(&url).await.context("setting up the hand-written pattern")?);
+    let ours = Arc::new(Ours::set_up(&url).await.context("setting up the library")?);
     let keys = AtomicU64::new(1);
 
     let mut table = Table::new();

@@ -35,13 +35,15 @@ impl Hook {
         Self(Some(Arc::new(hook)))
     }
 
-    /// Calls the hook on a thread of its own: it may block, and it may panic, and neither is the caller's business.
-    /// `told` is called when it has returned.
+    /// Whether somebody wants to be told.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Calls the hook, if there is one, on a thread of its own: it may block, and it may panic, and neither is the
+    /// caller's business. `told` is called when it has returned.
     pub(crate) fn call(&self, alerts: Vec<Alert>, told: impl FnOnce() + Send + 'static) {
-        let Some(hook) = self.0.clone() else {
-            told();
-            return;
-        };
+        let Some(hook) = self.0.clone() else { return };
         let spawned = thread::Builder::new().name("idem-alert".into()).spawn(move || {
             hook(&alerts);
             told();

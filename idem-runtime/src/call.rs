@@ -4,6 +4,7 @@
 use std::{any::type_name, fmt::Display, future::Future, marker::PhantomData, ops::Deref, pin::Pin};
 
 use crate::{
+    block_on::block_on,
     error::Error,
     fingerprint::{Fingerprint, Fingerprinter},
     idem::Idem,
@@ -307,13 +308,13 @@ where
     B: FnOnce() -> R,
 {
     let Call { ticket, edge, .. } = call;
-    let execution = match edge.answer(run::block_on(run::admit(ticket, type_name::<B>()))) {
+    let execution = match edge.answer(block_on(run::admit(ticket, type_name::<B>()))) {
         Ok(execution) => execution,
         Err(answer) => return answer,
     };
     let returned = execution.attend_sync(body);
     let (returned, ending) = edge.ending(returned, classify);
-    match run::block_on(execution.settle(ending)) {
+    match block_on(execution.settle(ending)) {
         Ok(()) => returned,
         Err(error) => {
             drop(returned);

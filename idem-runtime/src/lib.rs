@@ -1,6 +1,7 @@
 //! Idempotent background jobs.
 
 mod alert;
+mod block_on;
 mod call;
 mod claim;
 mod current;

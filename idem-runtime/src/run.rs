@@ -4,13 +4,13 @@ use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::{Arc, atomic::AtomicBool},
-    task::{Context as Poller, Poll, Wake, Waker},
-    thread::{self, Thread},
+    task::Poll,
     time::{Duration, Instant},
 };
 
 use crate::{
     alert::Alert,
+    block_on::block_on,
     claim::{Claim, Lease, new_owner},
     current::Context,
     error::Error,
@@ -371,9 +371,12 @@ impl Call {
 
     /// Turns a stale claim into one that a person has to look at, and tells them.
     async fn flag(&self, record: Box<Record>) -> Result<Seen, Error> {
-        let replace = flagged(&record, Moment::from(record.alerted_at));
-        let service = self.service().clone();
         let hook = self.idem.hook().clone();
+        // Where there is no hook, the event of the refusal is the alert.
+        let alerted =
+            if hook.is_set() { Moment::from(record.alerted_at) } else { Moment::In(Duration::ZERO) };
+        let replace = flagged(&record, alerted);
+        let service = self.service().clone();
         let seen = record.clone();
         let patience = self.patience();
         let flagging = self.service().complete(async move {
@@ -752,23 +755,4 @@ fn brief(message: Option<String>) -> String {
     let mut text = message.unwrap_or_else(|| "the job returned an error that has no text".into());
     text.truncate(text.floor_char_boundary(LONGEST));
     text.replace('\0', "\u{fffd}")
-}
-
-/// Drives a future on this thread, in or out of any runtime.
-pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut poller = Poller::from_waker(&waker);
-    loop {
-        match future.as_mut().poll(&mut poller) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
 }

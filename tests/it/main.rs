@@ -1,5 +1,6 @@
 //! The integration tests of the workspace, in one binary.
 
+mod cases;
 mod conformance;
 #[path = "../ui/pass/mod.rs"]
 mod pass;
