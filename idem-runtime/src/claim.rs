@@ -114,6 +114,17 @@ impl Claim {
         (self.service.clone(), self.finish(ending), Arc::clone(&self.lease))
     }
 
+    /// Ends a claim under which nothing ran.
+    pub(crate) fn withdraw(self) -> (Service, Finish, Arc<Lease>) {
+        let withdrawal = self.withdrawal();
+        self.end(withdrawal)
+    }
+
+    fn withdrawal(&self) -> Ending {
+        let purge_after = self.service.limits().released_for;
+        Ending::Released { error: None, purge_after, withdrawn: true }
+    }
+
     fn finish(&self, ending: Ending) -> Finish {
         Finish { key: Arc::clone(&self.key), owner: self.owner.clone(), fence: self.fence, ending }
     }
@@ -122,9 +133,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         if self.open {
-            let purge_after = self.service.limits().released_for;
-            let ending = Ending::Released { error: None, purge_after, withdrawn: true };
-            self.service.finish_detached(self.finish(ending), self.lease.ends());
+            self.service.finish_detached(self.finish(self.withdrawal()), self.lease.ends());
         }
     }
 }

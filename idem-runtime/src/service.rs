@@ -307,9 +307,14 @@ impl Service {
 
     /// Ends an execution without waiting for it: for `Drop`.
     pub(crate) fn finish_detached(&self, finish: Finish, lease_ends: Instant) {
-        let until = lease_ends.max(Instant::now() + self.limits().store_timeout);
         // Where even this cannot be sent, the lease ends by itself.
-        drop(self.call(Work::Finish(finish), None, Patience::new(until, None).insisting(), false));
+        drop(self.call(Work::Finish(finish), None, self.patience_of_an_end(lease_ends), false));
+    }
+
+    /// Patience of the end of a claim that nobody waits for.
+    fn patience_of_an_end(&self, lease_ends: Instant) -> Patience {
+        let until = lease_ends.max(Instant::now() + self.limits().store_timeout);
+        Patience::new(until, None).insisting()
     }
 
     /// Reads a row.

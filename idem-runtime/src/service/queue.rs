@@ -11,13 +11,14 @@ use std::{
 };
 
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     task::{JoinError, JoinSet},
     time::Sleep,
 };
 
-use super::{Done, Failure, Message, Request, Work, perform_alone};
+use super::{Done, Failure, Message, Patience, Request, Work, perform_alone};
 use crate::{
+    claim::Claim,
     record::Record,
     store::{Answer, ErrorClass, Finish, Insert, Store, StoreError},
 };
@@ -267,7 +268,9 @@ impl Queue {
                     if let Done::Answer(Answer::Found(record)) = &done {
                         self.share(&key, record);
                     }
-                    request.answer(done);
+                    if let Some(claim) = request.answer(done) {
+                        self.take_back(claim);
+                    }
                 }
             }
             Err(error) => self.again(batch.requests, &error),
@@ -282,9 +285,17 @@ impl Queue {
         let Some(others) = self.behind.get_mut(key) else { return };
         while others.front().is_some_and(|request| matches!(request.work, Work::Insert(_) | Work::Read(_))) {
             if let Some(request) = others.pop_front() {
-                request.answer(Done::Answer(Answer::Found(Box::new(record.clone()))));
+                // A row that was found grants nothing.
+                let _ = request.answer(Done::Answer(Answer::Found(Box::new(record.clone()))));
             }
         }
+    }
+
+    /// Gives a claim back whose caller is gone, before anybody who waits behind it looks at the key.
+    fn take_back(&mut self, claim: Claim) {
+        let (service, finish, lease) = claim.withdraw();
+        let request = Request::unheard(finish, service.patience_of_an_end(lease.ends()));
+        self.behind.entry(Arc::clone(request.work.key())).or_default().push_front(request);
     }
 
     fn again(&mut self, requests: Vec<Request>, error: &StoreError) {
@@ -320,6 +331,13 @@ impl Queue {
 }
 
 impl Request {
+    /// An ending that nobody waits for.
+    fn unheard(finish: Finish, patience: Patience) -> Self {
+        let (reply, _) = oneshot::channel();
+        let work = Work::Finish(finish);
+        Self { work, claims: None, patience, reply, place: None, tries: 0, alone: false, sent: None }
+    }
+
     /// Whether nobody waits for this request and it has not begun anything.
     fn is_abandoned(&self) -> bool {
         self.place.is_some() && self.sent.is_none() && self.reply.is_closed()
@@ -329,15 +347,19 @@ impl Request {
         now >= self.patience.until || (error.class == ErrorClass::Permanent && !self.patience.insist)
     }
 
-    /// Hands the answer over. A claim whose caller is gone is dropped here, which gives it back.
-    fn answer(self, done: Done) {
+    /// Hands the answer over; a claim whose caller is gone comes back.
+    #[must_use]
+    fn answer(self, done: Done) -> Option<Claim> {
         let done = match (done, &self.claims) {
             (Done::Answer(answer), Some((service, lease))) => {
                 service.granted(&self.work, *lease, self.sent.unwrap_or_else(Instant::now), answer)
             }
             (done, _) => done,
         };
-        let _ = self.reply.send(Ok(done));
+        match self.reply.send(Ok(done)) {
+            Err(Ok(Done::Granted(claim))) => Some(claim),
+            _ => None,
+        }
     }
 
     fn refuse(self, error: StoreError) {
