@@ -1,0 +1,8 @@
+use idem_runtime::{Error, idempotent};
+
+#[idempotent]
+async fn job() -> Result<(), Error> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use idem_runtime::{Error, idempotent};
+
+#[idempotent(key = "billing")]
+async fn job() -> Result<(), Error> {
+    Ok(())
+}
+
+fn main() {}

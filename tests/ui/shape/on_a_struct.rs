@@ -1,0 +1,8 @@
+use idem_runtime::idempotent;
+
+#[idempotent(key = "billing:<user_id>")]
+struct Job {
+    user_id: u64,
+}
+
+fn main() {}

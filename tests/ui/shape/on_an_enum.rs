@@ -1,0 +1,8 @@
+use idem_runtime::idempotent;
+
+#[idempotent(key = "billing:<user_id>")]
+enum Job {
+    Charge,
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use idem_runtime::KeyPart;
+
+#[derive(KeyPart)]
+struct Nothing {}
+
+fn main() {}

@@ -1,0 +1,10 @@
+use idem_runtime::KeyPart;
+
+#[derive(KeyPart)]
+enum Plan {
+    #[key_part(rename = "")]
+    Free,
+    Paid,
+}
+
+fn main() {}

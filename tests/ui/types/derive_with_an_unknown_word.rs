@@ -1,0 +1,7 @@
+use idem_runtime::KeyPart;
+
+#[derive(KeyPart)]
+#[key_part(transparent)]
+struct Id(u64);
+
+fn main() {}
