@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use idem_runtime::{Error, idempotent};
 
 #[idempotent(key = "billing:<user_id>", fingerprint = (month, month))]

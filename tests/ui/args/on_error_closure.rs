@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use idem_runtime::{Error, OnError, idempotent};
 
 #[idempotent(key = "billing:<user_id>", on_error = |_| OnError::Hold)]

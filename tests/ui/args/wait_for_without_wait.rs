@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use idem_runtime::{Error, idempotent};
 
 #[idempotent(key = "billing:<user_id>", wait_for = "10s")]

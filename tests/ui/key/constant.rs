@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use idem_runtime::{Error, idempotent};
 
 const KEY: &str = "billing:<user_id>";

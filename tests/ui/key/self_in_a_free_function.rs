@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use idem_runtime::{Error, idempotent};
 
 #[idempotent(key = "billing:<self.tenant>:<user_id>")]

@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use idem_runtime::{Error, idempotent};
 
 type BoxFuture<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;

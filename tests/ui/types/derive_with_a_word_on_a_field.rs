@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use idem_runtime::KeyPart;
 
 #[derive(KeyPart)]

@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use std::sync::{Arc, Mutex};
 
 use idem_runtime::{Error, idempotent};
