@@ -215,11 +215,13 @@ impl Legal {
             Shape::List(_) => input.peek(token::Paren),
             Shape::Flag => ends,
         };
-        if fits {
-            Ok(())
-        } else {
-            Err(syn::Error::new(name, format!("`{}` is written `{}`", self.name, self.form())))
-        }
+        let form = self.form();
+        let message = match self.shape {
+            _ if fits => return Ok(()),
+            Shape::Flag => format!("`{form}` stands alone: it takes no value"),
+            _ => format!("`{}` is written `{form}`", self.name),
+        };
+        Err(syn::Error::new(name, message))
     }
 }
 
@@ -256,6 +258,8 @@ impl Args {
     fn argument(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
         if let Ok(template) = input.fork().parse::<LitStr>() {
             let text = template.token();
+            // The key is not missing, only its name is.
+            self.given.push("key".to_owned());
             return Err(syn::Error::new(
                 template.span(),
                 format!("arguments are named: write `key = {text}`"),
@@ -320,7 +324,7 @@ fn extend<T>(
 }
 
 fn string(input: ParseStream<'_>, otherwise: impl Display) -> syn::Result<LitStr> {
-    input.parse().map_err(|_| input.error(otherwise))
+    if input.peek(LitStr) { input.parse() } else { Err(input.error(otherwise)) }
 }
 
 fn key(input: ParseStream<'_>) -> syn::Result<LitStr> {
@@ -354,13 +358,17 @@ fn on_error(input: ParseStream<'_>) -> syn::Result<OnError> {
 }
 
 fn truth(input: ParseStream<'_>) -> syn::Result<bool> {
-    let literal: LitBool = input.parse().map_err(|_| input.error("expected `true` or `false`"))?;
-    Ok(literal.value)
+    if !input.peek(LitBool) {
+        return Err(input.error("expected `true` or `false`"));
+    }
+    input.parse::<LitBool>().map(|literal| literal.value)
 }
 
 fn count(input: ParseStream<'_>) -> syn::Result<u32> {
-    let literal: LitInt = input.parse().map_err(|_| input.error("expected a number, such as `5`"))?;
-    literal.base10_parse()
+    if !input.peek(LitInt) {
+        return Err(input.error("expected a number, such as `5`"));
+    }
+    input.parse::<LitInt>()?.base10_parse()
 }
 
 fn duration(input: ParseStream<'_>) -> syn::Result<Duration> {
@@ -405,7 +413,7 @@ fn seconds(written: &str) -> Result<u64, String> {
     };
     if unit == 0 || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(format!(
-            "`{written}` is not a duration: it is a whole number of `s`, `m`, `h` or `d`, such as `90s` or `2h`"
+            "`{written}` is not a duration: write a whole number of `s`, `m`, `h` or `d`, such as `90s` or `2h`"
         ));
     }
     match digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)) {
@@ -460,7 +468,10 @@ fn function_name(input: ParseStream<'_>) -> syn::Result<Ident> {
             quoted.value()
         )));
     }
-    input.parse().map_err(|_| input.error("`key_fn` is the name of a function to make, such as `charge_key`"))
+    if !input.peek(syn::Ident) {
+        return Err(input.error("`key_fn` is the name of a function to make, such as `charge_key`"));
+    }
+    input.parse()
 }
 
 fn krate(input: ParseStream<'_>) -> syn::Result<Path> {

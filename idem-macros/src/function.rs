@@ -135,7 +135,7 @@ impl Function {
             ));
         }
         let Some(span) = find_impl(&self.output) else { return Ok(()) };
-        let future = self.sig.asyncness.is_none() && matches!(&self.output, Type::ImplTrait(_));
+        let future = matches!(&self.output, Type::ImplTrait(ty) if ty.to_token_stream().to_string().contains("Future"));
         let remedy = if future {
             "for a future write `async fn` or return `Pin<Box<dyn Future<Output = Result<T, E>> + Send>>`"
         } else {
@@ -205,6 +205,13 @@ impl Function {
 
 /// What the attribute cannot stand on has a message of its own.
 fn refuse_other_items(input: ParseStream<'_>) -> syn::Result<()> {
+    let function = [
+        input.peek2(Token![fn]),
+        input.peek2(Token![async]),
+        input.peek2(Token![unsafe]),
+        input.peek2(Token![extern]),
+    ];
+    let constant = input.peek(Token![const]) && !function.contains(&true);
     let place = if input.peek(Token![impl]) {
         "not on an `impl` block: put it on the methods inside"
     } else if input.peek(Token![trait]) {
@@ -213,8 +220,8 @@ fn refuse_other_items(input: ParseStream<'_>) -> syn::Result<()> {
         "not on a module: put it on the functions inside"
     } else if input.peek(Token![struct]) || input.peek(Token![enum]) || input.peek(Token![type]) {
         "not on a type: for a type whose values stand in keys write `#[derive(KeyPart)]`"
-    } else if input.peek(Token![static]) || input.peek(Token![use]) || input.peek(Token![macro]) {
-        "not on this item"
+    } else if constant || input.peek(Token![static]) || input.peek(Token![use]) {
+        "not on another item"
     } else {
         return Ok(());
     };

@@ -7,7 +7,10 @@ use syn::{
     parse_quote, parse_quote_spanned, spanned::Spanned,
 };
 
-use crate::{errors::Errors, function::mentions};
+use crate::{
+    errors::{Errors, list},
+    function::mentions,
+};
 
 /// What the derive writes, once the checks have passed.
 struct Part {
@@ -38,7 +41,44 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
     }
 }
 
-/// The words that `#[key_part(…)]` knows on a type and on a variant.
+/// Where a `#[key_part(…)]` stands.
+#[derive(Clone, Copy)]
+enum Place {
+    Type,
+    Variant,
+    /// A variant of an enum that writes its `Display`.
+    DisplayedVariant,
+    Field,
+}
+
+impl Place {
+    /// What is known there, each word as it is written.
+    fn words(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Type => &[("display", "display"), ("crate", "crate = path")],
+            Self::Variant => &[("rename", "rename = \"…\"")],
+            Self::DisplayedVariant | Self::Field => &[],
+        }
+    }
+
+    fn unknown(self, word: &str) -> String {
+        let known = list(self.words().iter().map(|(_, form)| *form));
+        match self {
+            Self::Type => format!("`#[key_part]` has no `{word}` on a type; it has {known}"),
+            Self::Variant => format!("`#[key_part]` has no `{word}` on a variant; it has {known}"),
+            Self::DisplayedVariant => {
+                format!(
+                    "`{word}` has no effect: the enum is written as its `Display` writes it\nremove it, or `display`"
+                )
+            }
+            Self::Field => {
+                format!("`#[key_part]` has no `{word}` on a field: every field is part of the key\nremove it")
+            }
+        }
+    }
+}
+
+/// The words of the `#[key_part(…)]`s at one place.
 #[derive(Default)]
 struct Words {
     display: Option<Span>,
@@ -47,30 +87,20 @@ struct Words {
 }
 
 impl Words {
-    fn read(attrs: &[Attribute], place: &str, legal: &[&str], errors: &mut Errors) -> Self {
+    fn read(attrs: &[Attribute], place: Place, errors: &mut Errors) -> Self {
         let mut words = Self::default();
         for attr in attrs.iter().filter(|attr| attr.path().is_ident("key_part")) {
             let read = attr.parse_nested_meta(|meta| {
                 let word = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
-                match word.as_str() {
-                    _ if !legal.contains(&word.as_str()) => {}
-                    "display" => {
-                        words.display = Some(meta.path.span());
-                        return Ok(());
-                    }
-                    "rename" => {
-                        words.rename = Some(meta.value()?.parse()?);
-                        return Ok(());
-                    }
-                    _ => {
-                        words.krate = Some(meta.value()?.call(Path::parse_mod_style)?);
-                        return Ok(());
-                    }
+                if !place.words().iter().any(|(known, _)| *known == word) {
+                    return Err(meta.error(place.unknown(&word)));
                 }
-                let forms: Vec<_> =
-                    legal.iter().map(|word| format!("`#[key_part({})]`", form(word))).collect();
-                let legal = if forms.is_empty() { "nothing".to_owned() } else { forms.join(" or ") };
-                Err(meta.error(format!("`key_part` on {place} knows {legal}")))
+                match word.as_str() {
+                    "display" => words.display = Some(meta.path.span()),
+                    "rename" => words.rename = Some(meta.value()?.parse()?),
+                    _ => words.krate = Some(meta.value()?.call(Path::parse_mod_style)?),
+                }
+                Ok(())
             });
             errors.take(read);
         }
@@ -78,18 +108,10 @@ impl Words {
     }
 }
 
-fn form(word: &str) -> &str {
-    match word {
-        "rename" => "rename = \"…\"",
-        "crate" => "crate = path",
-        other => other,
-    }
-}
-
 impl Part {
     fn new(input: DeriveInput, errors: &mut Errors) -> Option<Self> {
         let DeriveInput { attrs, ident: name, mut generics, data, .. } = input;
-        let words = Words::read(&attrs, "a type", &["display", "crate"], errors);
+        let words = Words::read(&attrs, Place::Type, errors);
         let krate = words.krate.unwrap_or_else(|| parse_quote!(::idem_runtime));
         let text = text(data, &name, words.display, errors)?;
         for bound in text.bounds(&generics, &krate) {
@@ -155,15 +177,15 @@ fn text(data: Data, name: &Ident, display: Option<Span>, errors: &mut Errors) ->
 
 fn check_fields(fields: &Fields, errors: &mut Errors) {
     for field in fields {
-        Words::read(&field.attrs, "a field", &[], errors);
+        Words::read(&field.attrs, Place::Field, errors);
     }
 }
 
 /// A unit variant's text. One with data has none, unless the whole type writes its `Display`.
 fn text_of(variant: &Variant, displayed: bool, errors: &mut Errors) -> Option<(Ident, LitStr)> {
     check_fields(&variant.fields, errors);
-    let legal: &[&str] = if displayed { &[] } else { &["rename"] };
-    let words = Words::read(&variant.attrs, "a variant", legal, errors);
+    let place = if displayed { Place::DisplayedVariant } else { Place::Variant };
+    let words = Words::read(&variant.attrs, place, errors);
     if displayed {
         return None;
     }

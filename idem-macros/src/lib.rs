@@ -17,7 +17,7 @@ use proc_macro::TokenStream;
 
 /// Makes a job idempotent: a repeat of it gets the recorded result instead of a second run.
 ///
-/// ```ignore
+/// ```text
 /// #[idempotent(key = "billing:<user_id>:<month>", mode = "lock_first")]
 /// async fn charge_user(user_id: u64, month: Month, amount: Money) -> Result<Receipt, BillingError> { … }
 /// ```

@@ -165,7 +165,7 @@ impl Key {
         let mut parts = Vec::new();
         for placeholder in &template.placeholders {
             match parameters.iter().find(|p| p.name == placeholder.root() && !p.is_made_up()) {
-                None => faults.push(unknown_placeholder(placeholder, &source, &scope, parameters)),
+                None => faults.push(unknown_placeholder(placeholder, &scope, parameters)),
                 Some(parameter) => {
                     parameter.check_nameable(function, errors);
                     let fields =
@@ -178,7 +178,7 @@ impl Key {
             }
         }
         for fault in &faults {
-            errors.at(literal.span(), fault.show(&source));
+            errors.at(literal.span(), fault.show(&source, &faults));
         }
         Some(Self { literal, source, template, parts })
     }
@@ -199,7 +199,7 @@ impl Parameter<'_> {
                 pattern,
                 format!(
                     "`{name}` is bound inside a pattern, and a key is made of whole parameters of `{}` and their fields\n\
-                     give the parameter a name, write its field in the key, and take it apart in the body",
+                     give the parameter a name of its own, write that in the key, and take it apart in the body",
                     function.sig.ident
                 ),
             )),
@@ -225,7 +225,7 @@ fn member(field: &str, span: Span) -> Option<Member> {
 
 fn no_field(placeholder: &Placeholder) -> Fault {
     let fact = format!("`<{}>` is not a path of fields", placeholder.name());
-    Fault::new(
+    Fault::say(
         placeholder.at.clone(),
         fact,
         "write a parameter and its fields, such as `<order.customer.id>`",
@@ -243,26 +243,22 @@ fn missing_key(scope: &Scope<'_>) -> String {
     )
 }
 
-fn unknown_placeholder(
-    placeholder: &Placeholder,
-    source: &str,
-    scope: &Scope<'_>,
-    parameters: &[Parameter<'_>],
-) -> Fault {
+fn unknown_placeholder(placeholder: &Placeholder, scope: &Scope<'_>, parameters: &[Parameter<'_>]) -> Fault {
     let names = || scope.parameters.iter().map(String::as_str);
     let fact = format!("`{}` is not a parameter of `{}`", placeholder.root(), scope.function);
-    let mut remedy = format!("the parameters are {}", list(names()));
-    if let Some(near) = nearest(placeholder.root(), names()) {
-        let mut path = placeholder.path.clone();
-        near.clone_into(&mut path[0]);
-        let (before, after) = (&source[..placeholder.at.start], &source[placeholder.at.end..]);
-        remedy = format!("did you mean `{before}<{}>{after}`? {remedy}", path.join("."));
-    }
+    let mut known = format!("the parameters are {}", list(names()));
     if parameters.iter().any(Parameter::is_made_up) {
-        remedy
-            .push_str("\na destructured parameter has no name here: name it, and take it apart in the body");
+        known.push_str("\na destructured parameter has no name here: name it, and take it apart in the body");
     }
-    Fault::new(placeholder.at.clone(), fact, remedy)
+    let at = placeholder.at.clone();
+    match nearest(placeholder.root(), names()) {
+        Some(near) => {
+            let path = [&[near.to_owned()], &placeholder.path[1..]].concat();
+            let (fact, right) = (format!("{fact}; did you mean `{near}`?"), format!("<{}>", path.join(".")));
+            Fault::misspelled(at, fact, &right, &format!(" ({known})"))
+        }
+        None => Fault::say(at, fact, known),
+    }
 }
 
 /// What `lock_first` alone has is refused elsewhere, not ignored.
@@ -392,7 +388,7 @@ fn check_generics(function: &Function, errors: &mut Errors) {
                 span,
                 format!(
                     "no parameter mentions `{name}`, so `{job}::<A>(…)` and `{job}::<B>(…)` would share a key and its result\n\
-                     take a parameter that depends on `{name}` and name it in the key, or write one function per type",
+                     take a parameter that depends on `{name}` and name it in the key, or write one function for each",
                     job = function.sig.ident
                 ),
             );
@@ -438,7 +434,10 @@ fn check_volatile(args: &Args, key: &Key, errors: &mut Errors) {
             let remedy = format!(
                 "key the job by what it is for, or write `allow_volatile({name})` if every redelivery carries the same one"
             );
-            errors.at(key.literal.span(), Fault::new(placeholder.at.clone(), fact, remedy).show(&key.source));
+            errors.at(
+                key.literal.span(),
+                Fault::say(placeholder.at.clone(), fact, remedy).show(&key.source, &[]),
+            );
         }
     }
     for path in &args.allow_volatile {
@@ -476,7 +475,7 @@ fn check_period(args: &Args, key: &Key, errors: &mut Errors) {
         let remedy = format!(
             "write `ttl = \"{enough}\"` or more, `\"forever\"`, or `allow_short_ttl` if no repeat comes that late"
         );
-        errors.at(at, Fault::new(placeholder.at.clone(), fact, remedy).show(&key.source));
+        errors.at(at, Fault::say(placeholder.at.clone(), fact, remedy).show(&key.source, &[]));
     }
 }
 

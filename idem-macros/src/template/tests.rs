@@ -8,7 +8,8 @@ fn parse(source: &str) -> (Template, Vec<String>) {
     let (template, faults) = Template::parse(source, &scope);
     let constant = template.is_constant() && !source.is_empty();
     let constant = constant.then(|| Template::constant_fault(source, &scope));
-    let shown = faults.iter().chain(&constant).map(|fault| fault.show(source)).collect();
+    let faults: Vec<_> = faults.into_iter().chain(constant).collect();
+    let shown = faults.iter().map(|fault| fault.show(source, &faults)).collect();
     (template, shown)
 }
 
@@ -42,9 +43,10 @@ fn a_template_is_fixed_text_around_placeholders() {
 const FAULTS: &[(&str, &str, &str, &str)] = &[
     ("", "", "the key is empty", "`charge:<…>`"),
     ("nightly", "nightly", "no placeholder", "singleton"),
-    ("b:user_id", "user_id", "a placeholder is written `<user_id>`", "write `b:<user_id>`"),
-    ("b:{}", "{}", "a placeholder is written `<user_id>`", "write `b:<user_id>`"),
-    ("b:{usr}", "{usr}", "a placeholder is written `<usr>`", "write `b:<usr>`"),
+    ("b:user_id", "user_id", "one is written `<user_id>`", "write `b:<user_id>`"),
+    ("b:user_id:month", "user_id", "one is written `<user_id>`", "write `b:<user_id>:<month>`"),
+    ("b:{}", "{}", "is not a placeholder", "write `b:<user_id>`"),
+    ("b:{usr}", "{usr}", "one is written `<usr>`", "write `b:<usr>`"),
     ("b:{user_id}", "{user_id}", "is not a placeholder", "write `b:<user_id>`"),
     ("b:{{user_id}}:<t>", "{{user_id}}", "is not a placeholder", "write `b:<user_id>:<t>`"),
     ("b:{order.id:?}:<t>", "{order.id:?}", "is not a placeholder", "write `b:<order.id>:<t>`"),
@@ -68,7 +70,8 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     ("b:<order..id>", "<order..id>", "not a parameter", "write `b:<order.id>`"),
     ("b:<t.00>", "<t.00>", "not a parameter", "in the caller"),
     ("b:<0>", "<0>", "not a parameter", "in the caller"),
-    ("b:<month>>", ">", "stray", "write `b:<month>>>`"),
+    ("b:<month>>", ">", "stray", "write `b:<month>`"),
+    ("b>:<month>", ">", "stray", "write `b>>:<month>` for a literal `>`"),
     ("<<b>:<month>", ">", "stray", "write `<<b>>:<month>`"),
     ("<month>", "<month>", "no fixed text before", "write `charge:<month>`"),
     ("b:<user_id><month>", "<user_id><month>", "no separator", "write `b:<user_id>:<month>`"),
@@ -78,7 +81,8 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     ("100%:<month>", "%", "no `%`", "write `100:<month>`"),
     ("a  b:<month>", "  ", "no white space", "write `a-b:<month>`"),
     (" b:<month>", " ", "no white space", "write `b:<month>`"),
-    ("b\n:<month>", "\\n", "no white space", "write `b-:<month>`"),
+    ("b\n  :<month>", "\\n  ", "no white space", "write `b:<month>`"),
+    ("b:\n  <month>", "\\n  ", "no white space", "write `b:<month>`"),
     ("b\u{7}:<month>", "\\u{7}", "no control character", "write `b:<month>`"),
 ];
 
@@ -113,24 +117,19 @@ fn independent_faults_are_all_shown() {
     assert_eq!(faults.len(), 5, "{faults:#?}");
 }
 
-/// Every text of up to six of the characters that matter.
-fn texts() -> impl Iterator<Item = String> {
-    let alphabet = ['<', '>', 't', ':', '.', '/', '{', '}', '%', '$'];
-    (0..=5_u32).flat_map(move |length| {
-        (0..alphabet.len().pow(length)).map(move |mut number| {
-            let mut text = String::new();
-            for _ in 0..length {
-                text.push(alphabet[number % alphabet.len()]);
-                number /= alphabet.len();
-            }
-            text
+/// Every text of up to four of these pieces.
+fn texts(pieces: [&'static str; 10]) -> impl Iterator<Item = String> {
+    (0..=4_u32).flat_map(move |length| {
+        (0..pieces.len().pow(length)).map(move |number| {
+            let digits = (0..length).map(|place| number / pieces.len().pow(place) % pieces.len());
+            digits.map(|digit| pieces[digit]).collect()
         })
     })
 }
 
 #[test]
 fn what_is_accepted_is_written_back_as_it_was() {
-    for source in texts() {
+    for source in texts(["<t>", "<", ">", "t", ":", "/", "{", "}", "%", "$"]) {
         let (template, faults) = parse(&source);
         if !faults.is_empty() {
             continue;
@@ -138,7 +137,7 @@ fn what_is_accepted_is_written_back_as_it_was() {
         let escape = |text: &str| text.replace('<', "<<").replace('>', ">>");
         let mut written = escape(&template.texts[0]);
         for (placeholder, text) in template.placeholders.iter().zip(&template.texts[1..]) {
-            written.push_str(&format!("<{}>{}", placeholder.name(), escape(text)));
+            written = format!("{written}<{}>{}", placeholder.name(), escape(text));
         }
         assert_eq!(written, source);
         assert_eq!(template.texts.len(), template.placeholders.len() + 1, "{source}");
@@ -150,14 +149,28 @@ fn what_is_accepted_is_written_back_as_it_was() {
 
 #[test]
 fn a_corrected_template_is_correct() {
-    for source in texts() {
+    for source in texts(["<t>", "<t", ">>", "t", ":", ".", "/", "-", "  ", "%"]) {
         let (_, faults) = parse(&source);
-        if let [shown] = &faults[..]
-            && let Some(written) = shown.lines().last().and_then(|line| line.strip_prefix("write `"))
+        let corrected =
+            faults.iter().map(|shown| shown.lines().last().and_then(|line| line.strip_prefix("write `")));
+        if let Some(corrected) = corrected.collect::<Option<Vec<_>>>()
+            && let Some(written) = corrected.first()
         {
-            let end = written.rfind("`;").or_else(|| written.find('`')).unwrap_or(written.len());
-            let (_, faults) = parse(&written[..end]);
-            assert!(faults.is_empty(), "{source} → {}: {faults:#?}", &written[..end]);
+            let written = [" (`|`", " for a", " with the"].iter().fold(*written, |text, more| {
+                text.split_once(&format!("`{more}")).map_or(text, |(text, _)| text)
+            });
+            let written = written.trim_end_matches('`');
+            let (_, faults) = parse(written);
+            assert!(faults.is_empty(), "{source} → {written}: {faults:#?}");
         }
+    }
+}
+
+#[test]
+fn one_correction_mends_all_faults() {
+    let (_, faults) = parse("{user_id}{month}/%s");
+    assert_eq!(faults.len(), 4, "{faults:#?}");
+    for shown in faults {
+        assert!(shown.ends_with("write `charge:<user_id>:<month>:<order>`"), "{shown}");
     }
 }

@@ -5,7 +5,7 @@ use idem_runtime::{Error, idempotent};
 use super::{memory, once_sync};
 
 #[idempotent(key = "conditional:<id>", idem = memory())]
-fn job(id: u8, #[cfg(any())] removed: NoSuchType, #[cfg(all())] kept: u8) -> Result<u8, Error> {
+fn job(id: u8, #[cfg(any())] removed: NoSuchType, #[cfg(not(any()))] kept: u8) -> Result<u8, Error> {
     #[cfg(any())]
     let id = id + removed;
     Ok(id + kept)

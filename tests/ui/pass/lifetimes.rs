@@ -53,6 +53,7 @@ async fn higher(id: u8, pick: impl for<'a> Fn(&'a str) -> &'a str) -> Result<Str
     Ok(pick("abc").to_owned())
 }
 
+#[allow(clippy::manual_async_fn)]
 fn spawned(name: String) -> impl Future<Output = Result<String, Error>> + Send + 'static {
     async move { named(&name, "").await }
 }

@@ -1,5 +1,8 @@
 //! `self` and `Self` inside bodies, with items that have their own.
 
+// The registration of a job is an `unsafe fn` of `inventory`, and this lint looks into bodies.
+#![allow(clippy::unsafe_derive_deserialize)]
+
 use idem_runtime::{Error, idempotent};
 
 use super::{memory, once_sync};

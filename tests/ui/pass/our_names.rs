@@ -1,5 +1,7 @@
 //! User names that equal the expansion's, or could.
 
+#![allow(clippy::too_many_arguments)]
+
 use idem_runtime::{Error, idempotent};
 
 use super::{memory, once, once_sync};

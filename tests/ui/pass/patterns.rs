@@ -1,5 +1,7 @@
 //! Parameters that are patterns, and parameters that cannot be copied or moved twice.
 
+#![allow(clippy::too_many_arguments)]
+
 use idem_runtime::{Error, idempotent};
 
 use super::{memory, once, once_sync};

@@ -1,5 +1,7 @@
 //! Futures are `Send` exactly where the plain function's is: each job has a plain twin beside it.
 
+#![allow(clippy::arc_with_non_send_sync)]
+
 use std::{cell::Cell, rc::Rc, sync::Arc};
 
 use idem_runtime::{Error, KeyPart, idempotent};

@@ -28,6 +28,7 @@
 #![allow(clippy::multiple_crate_versions, clippy::cargo_common_metadata)]
 
 use idem_runtime::{Error, Idem, KeyPart, OnError, idempotent};
+use tokio::{task::yield_now, time::sleep};
 
 /// A month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, KeyPart)]
@@ -62,7 +63,7 @@ impl Service {
     #[idempotent(key = "strict:method:<self.tenant>:<id>", idem = self.idem, key_fn = charge_key)]
     pub async fn charge(&self, id: u64) -> Result<u64, Error> {
         use core::time::Duration;
-        tokio::time::sleep(Duration::ZERO).await;
+        sleep(Duration::ZERO).await;
         Ok(id)
     }
 }
@@ -74,7 +75,7 @@ impl Service {
 /// When it is refused.
 #[idempotent(key = "strict:month:<month>:<plan>", fingerprint = (amount), on_error = judge, key_fn = month_key)]
 pub async fn charge_month(month: Month, plan: Plan, amount: u64) -> Result<(), Error> {
-    tokio::task::yield_now().await;
+    yield_now().await;
     if amount > 10 { Err(Error::NotInstalled) } else { Ok(()) }
 }
 
@@ -99,7 +100,7 @@ pub fn add(id: u64, more: u64) -> Result<u64, Error> {
 /// When it is refused.
 #[idempotent(key = "strict:generic:<id>", key_fn = keep_key)]
 pub async fn keep<T: KeyPart + Send + Sync>(id: T, mut values: Vec<u8>) -> Result<Vec<u8>, Error> {
-    tokio::task::yield_now().await;
+    yield_now().await;
     values.push(1);
     Ok(values)
 }
@@ -115,6 +116,6 @@ fn strict_lints_are_satisfied() {
         (keep_key(&"k"), "strict:generic:k"),
     ];
     for (key, text) in keys {
-        assert_eq!(key.map(|key| key.to_string()).ok().as_deref(), Some(text));
+        assert_eq!(key.map(|rendered| rendered.to_string()).ok().as_deref(), Some(text));
     }
 }

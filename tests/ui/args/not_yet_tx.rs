@@ -1,0 +1,10 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent};
+
+#[idempotent(key = "billing:<user_id>", tx = conn)]
+async fn job(user_id: u64, month: String) -> Result<(), Error> {
+    Ok(())
+}
+
+fn main() {}

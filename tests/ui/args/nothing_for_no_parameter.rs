@@ -1,0 +1,10 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent};
+
+#[idempotent]
+async fn job() -> Result<(), Error> {
+    Ok(())
+}
+
+fn main() {}

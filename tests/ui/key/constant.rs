@@ -1,0 +1,12 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent};
+
+const KEY: &str = "billing:<user_id>";
+
+#[idempotent(key = KEY)]
+async fn job(user_id: u64, month: String) -> Result<(), Error> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent};
+
+#[idempotent(key = "billing")]
+async fn job() -> Result<(), Error> {
+    Ok(())
+}
+
+fn main() {}

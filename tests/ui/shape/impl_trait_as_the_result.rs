@@ -1,0 +1,10 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent};
+
+#[idempotent(key = "billing:<user_id>")]
+fn job(user_id: u64) -> impl serde::Serialize {
+    user_id
+}
+
+fn main() {}

@@ -1,0 +1,14 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent};
+
+#[idempotent(key = "billing:<user_id>", on_error = judge)]
+async fn job(user_id: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+fn judge(_: &Error) -> bool {
+    true
+}
+
+fn main() {}

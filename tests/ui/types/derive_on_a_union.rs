@@ -1,0 +1,11 @@
+#![allow(unused)]
+
+use idem_runtime::KeyPart;
+
+#[derive(KeyPart)]
+union Bits {
+    number: u32,
+    bytes: [u8; 4],
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+#![allow(unused)]
+
+use idem_runtime::KeyPart;
+
+#[derive(KeyPart)]
+enum Never {}
+
+fn main() {}

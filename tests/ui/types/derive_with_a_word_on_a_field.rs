@@ -1,0 +1,12 @@
+#![allow(unused)]
+
+use idem_runtime::KeyPart;
+
+#[derive(KeyPart)]
+struct Id {
+    #[key_part(skip)]
+    id: u64,
+    tenant: u64,
+}
+
+fn main() {}
