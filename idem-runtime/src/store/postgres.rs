@@ -100,18 +100,15 @@ impl PostgresStore {
             if batch.is_done() {
                 break;
             }
-            let rows = match batch.only() {
-                Some(insert) => {
-                    let statement = || {
-                        let row = NewRowParams::of(&insert.key, &insert.row);
-                        bind_row(sqlx::query(&self.statements.insert_one).bind(row.key), row)
-                    };
-                    self.run(CLAIMING, statement).await?
-                }
-                None => {
-                    let open: Vec<_> = batch.open().collect();
-                    self.run(CLAIMING, || bind_rows(&self.statements.insert_many, &open)).await?
-                }
+            let rows = if let Some(insert) = batch.only() {
+                let statement = || {
+                    let row = NewRowParams::of(&insert.key, &insert.row);
+                    bind_row(sqlx::query(&self.statements.insert_one).bind(row.key), row)
+                };
+                self.run(CLAIMING, statement).await?
+            } else {
+                let open: Vec<_> = batch.open().collect();
+                self.run(CLAIMING, || bind_rows(&self.statements.insert_many, &open)).await?
             };
             for row in &rows {
                 let mut cells = Cells::of(row);
@@ -158,16 +155,13 @@ impl PostgresStore {
             if batch.is_done() {
                 break;
             }
-            let rows = match batch.only() {
-                Some(finish) => {
-                    let statement =
-                        || bind_finish(sqlx::query(&self.statements.finish_one), FinishParams::of(finish));
-                    self.run(FINISHING, statement).await?
-                }
-                None => {
-                    let open: Vec<_> = batch.open().collect();
-                    self.run(FINISHING, || bind_endings(&self.statements.finish_many, &open)).await?
-                }
+            let rows = if let Some(finish) = batch.only() {
+                let statement =
+                    || bind_finish(sqlx::query(&self.statements.finish_one), FinishParams::of(finish));
+                self.run(FINISHING, statement).await?
+            } else {
+                let open: Vec<_> = batch.open().collect();
+                self.run(FINISHING, || bind_endings(&self.statements.finish_many, &open)).await?
             };
             batch.answer_written(&rows)?;
             let unfinished: Vec<_> = batch.open().map(|finish| &*finish.key).collect();

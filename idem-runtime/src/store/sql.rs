@@ -10,10 +10,12 @@ mod table;
 
 use std::{borrow::Cow, time::Duration};
 
+#[cfg(feature = "sqlite")]
+pub(crate) use self::connections::{Held, explain};
 pub(crate) use self::{
     batch::Batch,
     cells::{Cells, record},
-    connections::{Connections, Held, explain},
+    connections::Connections,
     fault::{Dialect, Fault, permanent, restless},
     params::{FinishParams, NewRowParams, RenewParams, bind_audit, bind_expected, bind_finish, bind_row},
     shape::{Column, Found, Shape, missing},

@@ -365,10 +365,14 @@ impl Dialect for Sqlite {
     fn fault(code: &str) -> Fault {
         // The lower byte is the primary code; the rest refines it.
         match code.parse::<i32>().map(|code| (code & 0xff, code)) {
-            // A file that was moved or deleted under the connection.
+            // SQLITE_READONLY_DBMOVED, SQLITE_IOERR
             Ok((_, 1032) | (10, _)) => Fault::Connection,
-            // BUSY, LOCKED, NOMEM, INTERRUPT, FULL, PROTOCOL, SCHEMA
-            Ok((5 | 6 | 7 | 9 | 13 | 15 | 17, _)) => Fault::Busy,
+            // SQLITE_LOCKED: another connection of this process, in a shared cache.
+            Ok((6, _)) => Fault::Locked,
+            // SQLITE_SCHEMA
+            Ok((17, _)) => Fault::Collision,
+            // SQLITE_BUSY, NOMEM, INTERRUPT, FULL, PROTOCOL
+            Ok((5 | 7 | 9 | 13 | 15, _)) => Fault::Busy,
             _ => Fault::Refused,
         }
     }

@@ -2,10 +2,7 @@
 
 use sqlx::{Connection, PgConnection, Postgres, Row, query, raw_sql};
 
-use super::{
-    PostgresStore,
-    statements::{self},
-};
+use super::{PostgresStore, statements};
 use crate::store::{
     StoreError,
     sql::{Found, Shape, missing, permanent},
@@ -45,29 +42,27 @@ impl PostgresStore {
                 are written; name the primary";
             return Ok(Err(text.to_owned()));
         }
-        match self.shape(connection).await?.is_complete(&self.table, statements::COLUMNS) {
-            Ok(true) => Ok(Ok(())),
-            Ok(false) if create => self.create(connection).await,
-            Ok(false) => Ok(Err(missing(&self.table))),
-            Err(wrong) => Ok(Err(wrong)),
+        if self.is_complete(connection).await? == Ok(true) {
+            return Ok(Ok(()));
         }
-    }
-
-    /// Creates what is missing, unless another process was first.
-    async fn create(&self, connection: &mut PgConnection) -> Result<Result<(), String>, sqlx::Error> {
+        // Another process may be half way through creating the table, and `IF NOT EXISTS` alone is not safe against
+        // it: what is wrong is wrong under the lock.
         let mut transaction = connection.begin().await?;
-        // `IF NOT EXISTS` alone is not safe against another session that creates the same table.
         query::<Postgres>("SELECT set_config('lock_timeout', '10s', true), pg_advisory_xact_lock($1)")
             .bind(LOCK)
             .execute(&mut *transaction)
             .await?;
-        let mut complete = self.shape(&mut transaction).await?.is_complete(&self.table, statements::COLUMNS);
-        if complete == Ok(false) {
+        let mut complete = self.is_complete(&mut transaction).await?;
+        if complete == Ok(false) && create {
             raw_sql(&self.statements.ddl).execute(&mut *transaction).await?;
-            complete = self.shape(&mut transaction).await?.is_complete(&self.table, statements::COLUMNS);
+            complete = self.is_complete(&mut transaction).await?;
         }
         transaction.commit().await?;
         Ok(complete.and_then(|complete| if complete { Ok(()) } else { Err(missing(&self.table)) }))
+    }
+
+    async fn is_complete(&self, connection: &mut PgConnection) -> Result<Result<bool, String>, sqlx::Error> {
+        Ok(self.shape(connection).await?.is_complete(&self.table, statements::COLUMNS))
     }
 
     async fn shape(&self, connection: &mut PgConnection) -> Result<Shape, sqlx::Error> {

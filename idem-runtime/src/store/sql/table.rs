@@ -45,19 +45,6 @@ impl Table {
         Ok(Self { schema: schema.map(str::to_owned), name: name.to_owned() })
     }
 
-    pub(crate) fn schema(&self) -> Option<&str> {
-        self.schema.as_deref()
-    }
-
-    pub(crate) fn without_schema(self) -> Self {
-        Self { schema: None, ..self }
-    }
-
-    /// The name without its schema.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The quoted name of the table, or of a companion of it.
     pub(crate) fn quoted(&self, suffix: &str) -> String {
         match &self.schema {
@@ -78,6 +65,22 @@ impl Table {
     /// A statement from its template.
     pub(crate) fn sql(&self, template: &str) -> Sql {
         Sql(self.fill(template).into())
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl Table {
+    pub(crate) fn schema(&self) -> Option<&str> {
+        self.schema.as_deref()
+    }
+
+    pub(crate) fn without_schema(self) -> Self {
+        Self { schema: None, ..self }
+    }
+
+    /// The name without its schema.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 }
 

@@ -40,32 +40,34 @@ impl SqliteStore {
 
     async fn try_set_up(&self, create: bool) -> Result<(), StoreError> {
         let mut held = self.writer(SETTING_UP).await?;
-        let shape = self.shape(held.connection()).await;
-        let complete = match shape {
-            Ok(shape) => shape.is_complete(&self.table, statements::COLUMNS),
-            Err(error) => return held.settle(SETTING_UP, Err(error)),
-        };
-        let done = match complete {
-            Ok(true) => writable(held.connection()).await.map(|()| Ok(())),
-            Ok(false) if create => self.create(held.connection()).await,
-            Ok(false) => Ok(Err(missing(&self.table))),
-            Err(wrong) => Ok(Err(wrong)),
-        };
+        let done = self.check_or_create(held.connection(), create).await;
         held.settle(SETTING_UP, done)?.map_err(|wrong| permanent(SETTING_UP, wrong))
     }
 
-    /// Creates what is missing, then looks again: another release may have made the table in the meantime.
-    async fn create(&self, connection: &mut SqliteConnection) -> Result<Result<(), String>, sqlx::Error> {
-        let mut transaction = connection.begin_with(BEGIN).await?;
-        raw_sql(&self.statements.ddl).execute(&mut *transaction).await?;
-        let shape = self.shape(&mut transaction).await?;
-        let complete = shape.is_complete(&self.table, statements::COLUMNS);
-        if complete == Ok(true) {
-            transaction.commit().await?;
-        } else {
-            transaction.rollback().await?;
+    async fn check_or_create(
+        &self,
+        connection: &mut SqliteConnection,
+        create: bool,
+    ) -> Result<Result<(), String>, sqlx::Error> {
+        if self.is_complete(connection).await? == Ok(true) {
+            return writable(connection).await.map(Ok);
         }
-        Ok(complete.map(|_| ()))
+        // Another process may be half way through creating the table: what is wrong is wrong under the lock.
+        let mut transaction = connection.begin_with(BEGIN).await?;
+        let mut complete = self.is_complete(&mut transaction).await?;
+        if complete == Ok(false) && create {
+            raw_sql(&self.statements.ddl).execute(&mut *transaction).await?;
+            complete = self.is_complete(&mut transaction).await?;
+        }
+        transaction.commit().await?;
+        Ok(complete.and_then(|complete| if complete { Ok(()) } else { Err(missing(&self.table)) }))
+    }
+
+    async fn is_complete(
+        &self,
+        connection: &mut SqliteConnection,
+    ) -> Result<Result<bool, String>, sqlx::Error> {
+        Ok(self.shape(connection).await?.is_complete(&self.table, statements::COLUMNS))
     }
 
     async fn shape(&self, connection: &mut SqliteConnection) -> Result<Shape, sqlx::Error> {
