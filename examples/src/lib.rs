@@ -24,3 +24,8 @@ pub use terminal::Terminal;
 
 /// Where keys are kept unless `IDEM_DATABASE_URL` says otherwise.
 pub const DEFAULT_DATABASE: &str = "sqlite://idem.db";
+
+/// The README's code runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

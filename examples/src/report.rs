@@ -75,8 +75,8 @@ impl Report {
         if let Some(failure) = &self.tally.failure {
             eprintln!("the run was cut short: {failure}");
         }
-        if !self.tally.needs_review.is_empty() {
-            eprintln!("{}", self.advice());
+        if let Some(advice) = self.advice() {
+            eprintln!("{advice}");
             return Ok(ExitCode::from(3));
         }
         Ok(if self.kept && self.tally.failure.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -94,20 +94,17 @@ impl Report {
         table
     }
 
-    /// What a person does about keys that need review.
-    fn advice(&self) -> String {
-        let mut advice = String::new();
-        for error in self.tally.needs_review.values() {
-            advice.push_str(error);
-            advice.push('\n');
-        }
-        let key = self.tally.needs_review.keys().next().map_or("", String::as_str);
-        advice.push_str(&format!(
-            "\nNobody knows whether that effect happened, so the job is not run again. Look whether it did, then say so:\n\
-             \x20   idem.resolve(\"{key}\", Resolution::Completed(None)).note(\"it happened\").await?;\n\
-             \x20   idem.resolve(\"{key}\", Resolution::Retry).note(\"it did not\").await?;  // then enqueue it again"
-        ));
-        advice
+    /// What a person does about keys that need review, where there are such.
+    fn advice(&self) -> Option<String> {
+        let (key, _) = self.tally.needs_review.first_key_value()?;
+        let errors: Vec<_> = self.tally.needs_review.values().map(String::as_str).collect();
+        Some(format!(
+            "{}\n\n\
+             Nobody knows whether that effect happened, so the job is not run again. Look whether it did, then say so:\n    \
+             idem.resolve(\"{key}\", Resolution::Completed(None)).note(\"it happened\").await?;\n    \
+             idem.resolve(\"{key}\", Resolution::Retry).note(\"it did not\").await?;  // then enqueue it again",
+            errors.join("\n"),
+        ))
     }
 }
 
@@ -126,7 +123,15 @@ impl Serialize for Report {
 #[must_use]
 pub fn exit(run: anyhow::Result<ExitCode>) -> ExitCode {
     run.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
+        let mut text = error.to_string();
+        for cause in error.chain().skip(1).map(ToString::to_string) {
+            // Many errors tell of their cause themselves.
+            if !text.contains(&cause) {
+                text.push_str(": ");
+                text.push_str(&cause);
+            }
+        }
+        eprintln!("error: {text}");
         ExitCode::FAILURE
     })
 }
