@@ -29,13 +29,17 @@ impl Gate {
         arrived.expect("a body that comes to the gate").expect("never closed").forget();
     }
 
+    /// Runs a call until its body is here. Whoever does not poll it on has a worker that stands still.
+    pub(crate) async fn stops<F: Future + Unpin>(&self, call: &mut F) {
+        tokio::select! {
+            biased;
+            () = self.arrived() => {}
+            _ = call => panic!("the call ended before its body came to the gate"),
+        }
+    }
+
     /// Lets one body through.
     pub(crate) fn open(&self) {
         self.0.open.add_permits(1);
-    }
-
-    /// How many bodies came here that nobody waited for.
-    pub(crate) fn waiting(&self) -> usize {
-        self.0.arrived.available_permits()
     }
 }
