@@ -233,7 +233,7 @@ fn url_from_env() -> Result<Option<String>, Error> {
 
 /// The error of a store call that belongs to no key.
 pub(crate) fn store_error(error: StoreError) -> Error {
-    Error::Store { key: None, message: error.to_string(), source: Some(Box::new(error)) }
+    Error::Store { key: None, message: error.to_string(), source: Some(error.source) }
 }
 
 /// Sets the details of an [`Idem`].
@@ -379,13 +379,11 @@ impl Builder {
         let service = Service::start(Arc::clone(&store), limits)?;
         let prepared = service.complete(async move { prepare(&*store, migrate, timeout).await });
         prepared.await.map_err(|failure| failure.into_error(None))?.map_err(|error| match error.class {
-            ErrorClass::Permanent => {
-                Error::Config { message: error.to_string(), source: Some(Box::new(error)) }
-            }
+            ErrorClass::Permanent => Error::Config { message: error.to_string(), source: Some(error.source) },
             ErrorClass::Transient | ErrorClass::Locked => Error::Store {
                 key: None,
-                message: format!("{} does not answer: {error}", store::without_password(&options.url)),
-                source: Some(Box::new(error)),
+                message: format!("{} is not ready: {error}", store::without_password(&options.url)),
+                source: Some(error.source),
             },
         })?;
         let overlaps = jobs::overlaps();
@@ -410,19 +408,22 @@ async fn prepare(store: &dyn Store, create: bool, timeout: Duration) -> Result<(
         return store.prepare(create).await;
     }
     let end = tokio::time::Instant::now() + timeout;
+    let mut last = None;
     loop {
-        let outcome = tokio::time::timeout_at(end, store.prepare(create)).await;
-        match outcome {
-            Ok(Err(error)) if error.class != ErrorClass::Permanent && tokio::time::Instant::now() < end => {
-                let pause = Duration::from_millis(100).min(end - tokio::time::Instant::now());
-                tracing::debug!(%error, "the database is not ready; trying again");
-                tokio::time::sleep(pause).await;
-            }
-            Ok(outcome) => return outcome,
-            Err(_) => {
+        let Ok(outcome) = tokio::time::timeout_at(end, store.prepare(create)).await else {
+            let silence = || {
                 let message = format!("no answer within {timeout:?}");
-                return Err(StoreError::new(ErrorClass::Transient, "preparing the table", message));
+                StoreError::new(ErrorClass::Transient, "setting up the table", message)
+            };
+            return Err(last.unwrap_or_else(silence));
+        };
+        match outcome {
+            Err(error) if error.class != ErrorClass::Permanent => {
+                tracing::debug!(%error, "the database is not ready; trying again");
+                last = Some(error);
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
+            outcome => return outcome,
         }
     }
 }

@@ -139,7 +139,7 @@ impl Record {
     #[must_use]
     pub fn evidence(&self) -> String {
         let worker = self.worker.as_deref().unwrap_or("an unknown worker");
-        let silent = self.lease_until.map_or(0, |end| (self.now - end).max(0)) / 1_000_000;
+        let silent = self.lease_until.map_or(0, |end| self.now.saturating_sub(end).max(0)) / 1_000_000;
         let mut text =
             format!("attempt {} by {worker} stopped; its lease ended {silent} s ago", self.attempt);
         if let Some(error) = &self.error {

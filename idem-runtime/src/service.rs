@@ -66,7 +66,7 @@ impl Failure {
         match self {
             Self::Store(error) => {
                 let message = error.to_string();
-                Error::Store { key, message, source: Some(Box::new(error)) }
+                Error::Store { key, message, source: Some(error.source) }
             }
             Self::Full => Error::Store {
                 key,
