@@ -12,7 +12,7 @@
 //!    writes on the strength of that.
 //! 3. **Answers come in the order of the batch**, one for each item. No batch holds one key twice.
 //! 4. **Time is the database's clock at the moment of writing**, in every comparison and in every deadline that is
-//!    stored; where a statement waited for a lock, it may be older by that wait (point 7), never younger.
+//!    stored: not the beginning of a transaction, and no more than the 50 ms of rule 7 before the write.
 //! 5. **A fence only grows for a key**, across takeovers, releases and purges, whatever the clock does: it is the
 //!    database's time in microseconds, or one more than the last fence the key (or, after a purge, the table) had.
 //! 6. **A lost reply is recognised.** Sending a write again with the same owner answers as the first time would have:
