@@ -1,4 +1,4 @@
-//! The handle: connect, build, install, look up, purge, shut down.
+//! The handle: connect, install, look up, purge, shut down.
 
 use std::{
     env, fmt,
@@ -10,15 +10,16 @@ use std::{
 use once_cell::sync::OnceCell;
 
 use crate::{
-    alert::{Alert, Hook},
+    alert::Hook,
+    builder::Builder,
     error::Error,
     job::Job,
-    jobs::{self, Overlap},
-    key::{Key, MAX_BYTES},
+    jobs::Overlap,
+    key::Key,
     record::Record,
     resolve::{Forget, Resolution, Resolve},
-    service::{Limits, Service},
-    store::{self, ErrorClass, Store, StoreError, StoreOptions},
+    service::Service,
+    store::{self, StoreError},
 };
 
 /// The environment variable that [`Idem::from_env`] reads.
@@ -33,25 +34,34 @@ static INSTALLED: OnceCell<Idem> = OnceCell::new();
 pub struct Idem(Arc<Inner>);
 
 struct Inner {
-    service: Service,
-    namespace: Option<String>,
-    worker: String,
-    hook: Hook,
-    overlaps: Vec<Overlap>,
+    parts: Parts,
     closing: AtomicBool,
+}
+
+/// What a builder puts together.
+pub(crate) struct Parts {
+    pub(crate) service: Service,
+    pub(crate) namespace: Option<String>,
+    pub(crate) worker: String,
+    pub(crate) hook: Hook,
+    pub(crate) overlaps: Vec<Overlap>,
 }
 
 impl fmt::Debug for Idem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Idem")
-            .field("store", &self.0.service.store().name())
-            .field("namespace", &self.0.namespace)
-            .field("worker", &self.0.worker)
+            .field("store", &self.0.parts.service.store().name())
+            .field("namespace", &self.0.parts.namespace)
+            .field("worker", &self.0.parts.worker)
             .finish_non_exhaustive()
     }
 }
 
 impl Idem {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self(Arc::new(Inner { parts, closing: AtomicBool::new(false) }))
+    }
+
     /// Connects to a database and creates the table where it is missing.
     ///
     /// `sqlite://idem.db` (created where it is missing), `sqlite::memory:`, `postgres://user@host/database`, or
@@ -195,19 +205,19 @@ impl Idem {
     }
 
     pub(crate) fn service(&self) -> &Service {
-        &self.0.service
+        &self.0.parts.service
     }
 
     pub(crate) fn worker(&self) -> &str {
-        &self.0.worker
+        &self.0.parts.worker
     }
 
     pub(crate) fn namespace(&self) -> Option<&str> {
-        self.0.namespace.as_deref()
+        self.0.parts.namespace.as_deref()
     }
 
     pub(crate) fn hook(&self) -> &Hook {
-        &self.0.hook
+        &self.0.parts.hook
     }
 
     /// A key from text, under this namespace.
@@ -217,7 +227,7 @@ impl Idem {
 
     /// The pair of jobs that keeps this one from running.
     pub(crate) fn overlap_of(&self, job: &Job) -> Option<&Overlap> {
-        self.0.overlaps.iter().find(|pair| pair.concerns(job))
+        self.0.parts.overlaps.iter().find(|pair| pair.concerns(job))
     }
 }
 
@@ -234,213 +244,4 @@ fn url_from_env() -> Result<Option<String>, Error> {
 /// The error of a store call that belongs to no key.
 pub(crate) fn store_error(error: StoreError) -> Error {
     Error::Store { key: None, message: error.to_string(), source: Some(error.source) }
-}
-
-/// Sets the details of an [`Idem`].
-#[derive(Debug, Clone)]
-#[must_use]
-pub struct Builder {
-    options: StoreOptions,
-    namespace: Option<String>,
-    worker: Option<String>,
-    hook: Hook,
-    migrate: bool,
-    limits: Limits,
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        Self {
-            options: StoreOptions::new(""),
-            namespace: None,
-            worker: None,
-            hook: Hook::default(),
-            migrate: true,
-            limits: Limits {
-                store_timeout: Duration::from_secs(5),
-                record_for: Duration::from_secs(30),
-                foreign_stale_after: Duration::from_mins(15),
-                review_after: Duration::from_mins(15),
-                released_for: Duration::from_hours(24),
-                result_limit: 64 * 1024,
-                queue: 10_000,
-            },
-        }
-    }
-}
-
-impl Builder {
-    /// The database; see [`Idem::connect`].
-    pub fn url(mut self, url: impl Into<String>) -> Self {
-        self.options.url = url.into();
-        self
-    }
-
-    /// The table; `idempotency_keys` by default.
-    pub fn table(mut self, table: impl Into<String>) -> Self {
-        self.options.table = Some(table.into());
-        self
-    }
-
-    /// The schema of the table, where the database has such; by default the connection's own.
-    pub fn schema(mut self, schema: impl Into<String>) -> Self {
-        self.options.schema = Some(schema.into());
-        self
-    }
-
-    /// A prefix on every key, so that applications or environments can share a table. It ends in a mark that no key
-    /// can hold; none by default.
-    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = Some(namespace.into());
-        self
-    }
-
-    /// How many connections to keep; 2 by default. `sqlite::memory:` always has one.
-    pub fn connections(mut self, connections: usize) -> Self {
-        self.options.connections = connections;
-        self
-    }
-
-    /// What rows and alerts call this process; by default the executable's name and the process id. A name gives no
-    /// right to a row.
-    pub fn worker(mut self, label: impl Into<String>) -> Self {
-        self.worker = Some(label.into());
-        self
-    }
-
-    /// Whom to tell when keys need review. The hook runs on a thread of its own and may block.
-    pub fn on_alert(mut self, hook: impl Fn(&[Alert]) + Send + Sync + 'static) -> Self {
-        self.hook = Hook::new(hook);
-        self
-    }
-
-    /// Whether a missing table is created; true by default. With `false` a missing table is an error that tells how
-    /// to get the DDL.
-    pub fn migrate(mut self, create: bool) -> Self {
-        self.migrate = create;
-        self
-    }
-
-    /// How long a claim or a look-up waits for a busy or absent store; 5 s by default.
-    pub fn store_timeout(mut self, timeout: Duration) -> Self {
-        self.limits.store_timeout = timeout;
-        self
-    }
-
-    /// How long `record_after` tries to record an effect that happened; 30 s by default.
-    pub fn record_for(mut self, duration: Duration) -> Self {
-        self.limits.record_for = duration;
-        self
-    }
-
-    /// When a claim without owner (a foreign worker's) needs review; 15 minutes by default.
-    pub fn foreign_stale_after(mut self, duration: Duration) -> Self {
-        self.limits.foreign_stale_after = duration;
-        self
-    }
-
-    /// What `Error::NeedsReview` answers as `retry_after`; 15 minutes by default.
-    pub fn review_retry_after(mut self, duration: Duration) -> Self {
-        self.limits.review_after = duration;
-        self
-    }
-
-    /// How long a released row, with its history, is kept from purging; 24 hours by default.
-    pub fn keep_released_for(mut self, duration: Duration) -> Self {
-        self.limits.released_for = duration;
-        self
-    }
-
-    /// The longest result that is stored, in bytes of JSON; 64 KiB by default. A longer one is completed without.
-    pub fn result_limit(mut self, bytes: usize) -> Self {
-        self.limits.result_limit = bytes;
-        self
-    }
-
-    /// How many claims and look-ups may wait for the store at once; 10,000 by default. More are refused with
-    /// [`Error::Store`]. Completions are never refused.
-    pub fn queue_limit(mut self, requests: usize) -> Self {
-        self.limits.queue = requests;
-        self
-    }
-
-    /// Connects.
-    ///
-    /// # Errors
-    ///
-    /// As [`Idem::connect`], and [`Error::Config`] for a namespace that is no part of a key.
-    pub async fn connect(self) -> Result<Idem, Error> {
-        let Self { options, namespace, worker, hook, migrate, limits } = self;
-        if let Some(namespace) = &namespace {
-            check_namespace(namespace)?;
-        }
-        let store = store::open(&options)?;
-        let timeout = limits.store_timeout;
-        let service = Service::start(Arc::clone(&store), limits)?;
-        let prepared = service.complete(async move { prepare(&*store, migrate, timeout).await });
-        prepared.await.map_err(|failure| failure.into_error(None))?.map_err(|error| match error.class {
-            ErrorClass::Permanent => Error::Config { message: error.to_string(), source: Some(error.source) },
-            ErrorClass::Transient | ErrorClass::Locked => Error::Store {
-                key: None,
-                message: format!("{} is not ready: {error}", store::without_password(&options.url)),
-                source: Some(error.source),
-            },
-        })?;
-        let overlaps = jobs::overlaps();
-        for overlap in &overlaps {
-            tracing::error!(%overlap, "two jobs can share a key; neither runs");
-        }
-        let worker = worker.unwrap_or_else(default_worker);
-        Ok(Idem(Arc::new(Inner {
-            service,
-            namespace,
-            worker,
-            hook,
-            overlaps,
-            closing: AtomicBool::new(false),
-        })))
-    }
-}
-
-/// Prepares the store, patiently where it may be a matter of time.
-async fn prepare(store: &dyn Store, create: bool, timeout: Duration) -> Result<(), StoreError> {
-    if store.is_local() {
-        return store.prepare(create).await;
-    }
-    let end = tokio::time::Instant::now() + timeout;
-    let mut last = None;
-    loop {
-        let Ok(outcome) = tokio::time::timeout_at(end, store.prepare(create)).await else {
-            let silence = || {
-                let message = format!("no answer within {timeout:?}");
-                StoreError::new(ErrorClass::Transient, "setting up the table", message)
-            };
-            return Err(last.unwrap_or_else(silence));
-        };
-        match outcome {
-            Err(error) if error.class != ErrorClass::Permanent => {
-                tracing::debug!(%error, "the database is not ready; trying again");
-                last = Some(error);
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-            outcome => return outcome,
-        }
-    }
-}
-
-fn check_namespace(namespace: &str) -> Result<(), Error> {
-    let illegal = |c: char| matches!(c, '%' | '/' | '<' | '>') || c.is_whitespace() || c.is_control();
-    if namespace.is_empty() || namespace.contains(illegal) || namespace.len() > MAX_BYTES / 4 {
-        return Err(Error::config(format!(
-            "`{namespace}` is not a namespace: 1 to {} bytes without white space, `%`, `/`, `<` and `>`",
-            MAX_BYTES / 4
-        )));
-    }
-    Ok(())
-}
-
-fn default_worker() -> String {
-    let program = env::current_exe().ok();
-    let program = program.as_deref().and_then(|path| path.file_stem()).and_then(|name| name.to_str());
-    format!("{}:{}", program.unwrap_or("worker"), std::process::id())
 }

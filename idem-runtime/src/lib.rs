@@ -2,6 +2,7 @@
 
 mod alert;
 mod block_on;
+mod builder;
 mod call;
 mod claim;
 mod current;
@@ -21,11 +22,12 @@ mod service;
 pub mod store;
 
 pub use alert::Alert;
+pub use builder::Builder;
 pub use call::{JobError, JobResult};
 pub use current::{Current, current, try_current};
 pub use error::{Error, ErrorKind};
 pub use fingerprint::Fingerprint;
-pub use idem::{Builder, Idem};
+pub use idem::Idem;
 pub use idem_macros::{KeyPart, idempotent};
 pub use job::{ErrorRule, Job, Mode, OnError, OnStale};
 pub use key::{Key, KeyPart, KeyWriter};
