@@ -1,0 +1,374 @@
+//! Admitting a call: what it claims, what it finds, and how long it waits.
+
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::{Duration, Instant},
+};
+
+use super::{Execution, LOOKS, Ticket, job_row, shown};
+use crate::{
+    alert::Alert,
+    block_on::block_on,
+    claim::Claim,
+    current::Context,
+    error::Error,
+    idem::Idem,
+    job::{Job, Mode},
+    key::Key,
+    record::{self, Decision, Record, Standing, Status, Terms},
+    service::{Attempt, Failure, Patience, Service},
+    store::{Answer, Insert, Moment, NewRow, Replace},
+};
+
+pub(super) enum Admitted {
+    Run(Box<Execution>),
+    Completed { key: Key, result: Option<String> },
+}
+
+/// A call with its key, ready to meet the row.
+pub(super) struct Call {
+    job: &'static Job,
+    idem: Idem,
+    key: Key,
+    stored: Arc<str>,
+    fingerprint: Option<String>,
+    outer: Option<Arc<Context>>,
+    /// When a call that waits for a busy key stops waiting.
+    waits_until: Option<Instant>,
+    /// The next pause between two looks.
+    pause: Duration,
+}
+
+impl Call {
+    pub(super) fn prepare(ticket: Ticket, place: &'static str) -> Result<Self, Error> {
+        let Ticket { job, idem, key, fingerprint, problem } = ticket;
+        let idem = idem.map_or_else(Idem::installed, Ok)?;
+        if let Some(problem) = problem {
+            return Err(problem);
+        }
+        let key = key.finish()?.within(idem.namespace());
+        if let Some(overlap) = idem.overlap_of(job) {
+            return Err(Error::KeyConflict { key, conflict: overlap.to_string() });
+        }
+        if let Some(first) = job.other_receiver(place) {
+            let conflict = format!(
+                "`{}` ({}) ran for `{first}` and now runs elsewhere (`{place}`), and its key does not tell them apart; \
+                 put a `<self.…>` into the key",
+                job.path(),
+                job.location(),
+            );
+            return Err(Error::KeyConflict { key, conflict });
+        }
+        let outer = Context::current();
+        if outer.as_ref().is_some_and(|outer| outer.holds(idem.service(), &key)) {
+            return Err(Error::Reentered { key });
+        }
+        if idem.is_closing() {
+            return Err(Error::ShuttingDown { key });
+        }
+        let stored = key.stored();
+        let waits_until = job.wait_limit().map(|limit| Instant::now() + limit);
+        Ok(Self {
+            job,
+            idem,
+            key,
+            stored,
+            fingerprint: fingerprint.finish(),
+            outer,
+            waits_until,
+            pause: SHORTEST_WAIT,
+        })
+    }
+
+    fn service(&self) -> &Service {
+        self.idem.service()
+    }
+
+    fn terms(&self) -> Terms<'_> {
+        Terms {
+            job: self.job,
+            fingerprint: self.fingerprint.as_deref(),
+            foreign_stale_after: self.service().limits().foreign_stale_after,
+        }
+    }
+
+    fn patience(&self) -> Patience {
+        self.service().patience((self.job.mode() == Mode::LockFirst).then(|| self.job.lease()))
+    }
+
+    fn failed(&self, failure: Failure) -> Error {
+        failure.into_error(Some(&self.key))
+    }
+
+    /// `lock_first`: claims the key, or says why not.
+    pub(super) async fn claim(mut self) -> Result<Admitted, Error> {
+        let give_up = self.patience().until;
+        let mut seen = Seen::Absent;
+        for _ in 0..LOOKS {
+            seen = match seen {
+                Seen::Absent => self.insert().await?,
+                Seen::Held(grant) => match self.enter(grant) {
+                    Some(execution) => return Ok(Admitted::Run(execution)),
+                    None if Instant::now() < give_up => Seen::Absent,
+                    None => return Err(self.too_slow()),
+                },
+                Seen::Row(record) => match record::decide(Some(&record), record.now, &self.terms()) {
+                    Decision::Run(standing) => self.take(&record, standing).await?,
+                    Decision::Flag => self.flag(record).await?,
+                    Decision::Busy { retry_after } => self.wait(retry_after).await?,
+                    answer => return self.answer(answer, record),
+                },
+            };
+        }
+        Err(self.in_progress(None))
+    }
+
+    /// `record_after`: nothing stands before the effect.
+    pub(super) async fn look_up(mut self) -> Result<Admitted, Error> {
+        let mut seen = self.read().await?;
+        loop {
+            let Seen::Row(record) = seen else { return Ok(Admitted::Run(self.execution(None, 1))) };
+            seen = match record::decide(Some(&record), record.now, &self.terms()) {
+                Decision::Run(_) => return Ok(Admitted::Run(self.execution(None, 1))),
+                Decision::Busy { retry_after } => self.wait(retry_after).await?,
+                answer => return self.answer(answer, record),
+            };
+        }
+    }
+
+    /// The answer of a call that does not run.
+    fn answer(&self, decision: Decision, record: Box<Record>) -> Result<Admitted, Error> {
+        let key = self.key.clone();
+        match decision {
+            Decision::Replay => Ok(Admitted::Completed { key, result: record.result }),
+            Decision::Mismatch => Err(Error::FingerprintMismatch { key }),
+            Decision::Conflict { template } => Err(Error::KeyConflict {
+                key,
+                conflict: format!(
+                    "its row was written by `{}` under the template `{template}`, this is `{}` ({}) under `{}`",
+                    record.job.as_deref().unwrap_or("another job"),
+                    self.job.path(),
+                    self.job.location(),
+                    self.job.shape(),
+                ),
+            }),
+            Decision::Failed => {
+                let message = record.error.unwrap_or_else(|| "its error was not recorded".into());
+                Err(Error::PreviouslyFailed { key, message })
+            }
+            Decision::Review | Decision::Flag => Err(self.needs_review(&record)),
+            Decision::Busy { retry_after } => Err(self.in_progress(retry_after)),
+            Decision::Run(_) => Err(self.in_progress(None)),
+        }
+    }
+
+    fn needs_review(&self, record: &Record) -> Error {
+        let retry_after = self.service().limits().review_after;
+        Error::NeedsReview { key: self.key.clone(), reason: record.evidence(), retry_after }
+    }
+
+    fn in_progress(&self, retry_after: Option<Duration>) -> Error {
+        let retry_after = retry_after.unwrap_or(SHORTEST_WAIT);
+        Error::InProgress { key: self.key.clone(), retry_after }
+    }
+
+    /// A store that acknowledges claims only when their leases have passed.
+    fn too_slow(&self) -> Error {
+        let lease = self.job.lease();
+        Error::Store {
+            key: Some(self.key.clone()),
+            message: format!(
+                "the claim was acknowledged after its lease of {lease:?} had passed, and given back"
+            ),
+            source: None,
+        }
+    }
+
+    async fn read(&self) -> Result<Seen, Error> {
+        let read = self.service().read(Arc::clone(&self.stored), self.patience()).await;
+        Ok(read.map_err(|failure| self.failed(failure))?.map_or(Seen::Absent, Seen::Row))
+    }
+
+    async fn insert(&self) -> Result<Seen, Error> {
+        let insert = Insert { key: Arc::clone(&self.stored), row: self.claim_row(1, 0, None)? };
+        let attempt = self.service().claim(insert, self.job.lease(), self.patience()).await;
+        self.seen(attempt, Standing::Absent, 1)
+    }
+
+    /// Claims a row as it was seen.
+    async fn take(&self, record: &Record, standing: Standing) -> Result<Seen, Error> {
+        let (attempt, takeovers) = match standing {
+            Standing::Absent | Standing::Expired => (1, 0),
+            Standing::Released | Standing::Claimed => (record.attempt.saturating_add(1), record.takeovers),
+            Standing::Stale => (record.attempt.saturating_add(1), record.takeovers.saturating_add(1)),
+        };
+        let fresh = standing == Standing::Expired;
+        let error = if fresh { None } else { record.error.clone() };
+        let replace = Replace {
+            key: Arc::clone(&self.stored),
+            expected: record.version(),
+            row: self.claim_row(attempt, takeovers, error)?,
+            raise_fence: true,
+            renew_birth: fresh,
+            audit: None,
+        };
+        let taken = self.service().take(replace, self.job.lease(), self.patience()).await;
+        self.seen(taken, standing, attempt)
+    }
+
+    fn seen(
+        &self,
+        attempt: Result<Attempt, Failure>,
+        standing: Standing,
+        number: i32,
+    ) -> Result<Seen, Error> {
+        match attempt {
+            Ok(Attempt::Held(claim)) => Ok(Seen::Held(Grant { claim, standing, number })),
+            Ok(Attempt::Found(record)) => Ok(Seen::Row(record)),
+            Ok(Attempt::Gone) => Ok(Seen::Absent),
+            Err(failure) => Err(self.failed(failure)),
+        }
+    }
+
+    fn claim_row(&self, attempt: i32, takeovers: i32, error: Option<String>) -> Result<NewRow, Error> {
+        Ok(NewRow {
+            on_stale: Some(self.job.stale_policy().as_str().to_owned()),
+            attempt,
+            takeovers,
+            lease: Moment::In(self.job.lease()),
+            error,
+            ..job_row(self.job, &self.idem, Status::Processing, self.fingerprint.clone())?
+        })
+    }
+
+    /// Turns a stale claim into one that a person has to look at, and tells them.
+    async fn flag(&self, record: Box<Record>) -> Result<Seen, Error> {
+        let hook = self.idem.hook().clone();
+        // Where there is no hook, the event of the refusal is the alert.
+        let alerted =
+            if hook.is_set() { Moment::from(record.alerted_at) } else { Moment::In(Duration::ZERO) };
+        let replace = flagged(&record, alerted);
+        let service = self.service().clone();
+        let seen = record.clone();
+        let patience = self.patience();
+        let flagging = self.service().complete(async move {
+            let answer = service.replace(replace, patience).await?;
+            if let Answer::Written { .. } = answer {
+                let alert = Alert {
+                    key: seen.key.clone(),
+                    job: seen.job.clone(),
+                    reason: seen.evidence(),
+                    record: (*seen).clone(),
+                };
+                hook.call(vec![alert], move || {
+                    let mut told = flagged(&seen, Moment::In(Duration::ZERO));
+                    told.expected.status = Status::NeedsReview;
+                    let patience = service.patience(None);
+                    if let Err(failure) = block_on(service.replace(told, patience)) {
+                        tracing::warn!(?failure, "the alert was raised, and that could not be recorded");
+                    }
+                });
+            }
+            Ok(answer)
+        });
+        match flagging.await.and_then(|answer| answer).map_err(|failure| self.failed(failure))? {
+            Answer::Written { .. } => Err(self.needs_review(&record)),
+            Answer::Found(record) => Ok(Seen::Row(record)),
+            Answer::Gone => Ok(Seen::Absent),
+        }
+    }
+
+    /// Waits for a busy key, as long as the job wants to, and looks again.
+    async fn wait(&mut self, retry_after: Option<Duration>) -> Result<Seen, Error> {
+        let Some(until) = self.waits_until else { return Err(self.in_progress(retry_after)) };
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(self.in_progress(retry_after));
+            }
+            let pause = retry_after.unwrap_or(self.pause).min(self.pause).max(SHORTEST_WAIT).min(left);
+            self.pause = (self.pause * 2).min(LONGEST_WAIT);
+            self.service().sleep(pause).await.map_err(|failure| self.failed(failure))?;
+            // Only a look that finds the key still busy waits on: it writes nothing.
+            let seen = self.read().await?;
+            let Seen::Row(record) = &seen else { return Ok(seen) };
+            if !matches!(record::decide(Some(record), record.now, &self.terms()), Decision::Busy { .. }) {
+                return Ok(seen);
+            }
+        }
+    }
+
+    /// Enters a claim, unless its lease has passed already: then it is given back.
+    fn enter(&self, grant: Grant) -> Option<Box<Execution>> {
+        let Grant { claim, standing, number } = grant;
+        if claim.lease().is_lost() {
+            return None;
+        }
+        if standing == Standing::Stale {
+            tracing::warn!(
+                job = self.job.name(),
+                key = shown(&self.key),
+                attempt = number,
+                "took over a stale claim"
+            );
+        }
+        let mut execution = self.execution(Some(claim), u32::try_from(number).unwrap_or(1));
+        execution.took_over = standing == Standing::Stale;
+        Some(execution)
+    }
+
+    fn execution(&self, claim: Option<Claim>, attempt: u32) -> Box<Execution> {
+        let live = self.service().live();
+        let membership = live.join(&self.stored, claim.as_ref(), self.job.heartbeat());
+        let context = Arc::new(Context {
+            service: self.service().clone(),
+            key: self.key.clone(),
+            fence: claim.as_ref().map_or(0, Claim::fence),
+            attempt,
+            lease: claim.as_ref().map(|claim| Arc::clone(claim.lease())),
+            mark: AtomicBool::new(false),
+            outer: self.outer.clone(),
+        });
+        Box::new(Execution {
+            job: self.job,
+            idem: self.idem.clone(),
+            stored: Arc::clone(&self.stored),
+            fingerprint: self.fingerprint.clone(),
+            context,
+            claim,
+            _membership: membership,
+            took_over: false,
+            slot: None,
+        })
+    }
+}
+
+/// What a call found out about its key.
+enum Seen {
+    Absent,
+    Row(Box<Record>),
+    Held(Grant),
+}
+
+struct Grant {
+    claim: Claim,
+    standing: Standing,
+    /// The how manyeth execution of the key it is.
+    number: i32,
+}
+
+/// The pauses between two looks at a busy key.
+const SHORTEST_WAIT: Duration = Duration::from_millis(10);
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
+
+/// The row of a stale claim, as one that needs review.
+fn flagged(record: &Record, alerted: Moment) -> Replace {
+    Replace {
+        key: record.key.as_str().into(),
+        expected: record.version(),
+        row: NewRow { alerted, ..NewRow::with_history(record, Status::NeedsReview) },
+        raise_fence: false,
+        renew_birth: false,
+        audit: None,
+    }
+}

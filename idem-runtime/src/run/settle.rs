@@ -1,0 +1,259 @@
+//! An admitted call: its body runs, and what it left is settled.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::Instant,
+};
+
+use super::{LOOKS, Refusal, job_row, report, shown};
+use crate::{
+    claim::{Claim, Lease},
+    current::Context,
+    error::Error,
+    heartbeat::Membership,
+    idem::Idem,
+    job::{ErrorRule, Job, OnError, OnStale},
+    outcome::{Outcome, Slot},
+    record::{self, Status},
+    result::Encoded,
+    service::{Failure, Patience, Service},
+    store::{self, Answer, Finish, Insert, Moment, NewRow, Replace},
+};
+
+/// How a body ended.
+pub(crate) enum Ending {
+    Completed(Encoded),
+    Failed { verdict: Option<OnError>, message: Option<String> },
+}
+
+/// An admitted call: its body may run. Dropping it before it is settled (a panic, a dropped future) ends the claim as
+/// the job's policy wants it.
+#[must_use]
+pub(crate) struct Execution {
+    pub(super) job: &'static Job,
+    pub(super) idem: Idem,
+    pub(super) stored: Arc<str>,
+    pub(super) fingerprint: Option<String>,
+    pub(super) context: Arc<Context>,
+    pub(super) claim: Option<Claim>,
+    /// It counts as running, and its lease is renewed, for as long as this stays.
+    pub(super) _membership: Membership,
+    pub(super) took_over: bool,
+    pub(super) slot: Option<Arc<Slot>>,
+}
+
+impl Execution {
+    /// Runs the body inside of this execution. Where others may take the claim over, a body whose lease is lost is
+    /// dropped: `None`.
+    pub(crate) async fn attend<R>(&self, body: Pin<Box<impl Future<Output = R>>>) -> Option<R> {
+        let mut body = pin!(self.context.scope(body));
+        let guarded = self.job.stale_policy() != OnStale::Alert;
+        let lease = self.context.lease.as_deref().filter(|_| guarded);
+        let mut lost = pin!(async {
+            match lease {
+                Some(lease) => lease.lost().await,
+                None => std::future::pending().await,
+            }
+        });
+        poll_fn(|cx| {
+            if lost.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+            body.as_mut().poll(cx).map(Some)
+        })
+        .await
+    }
+
+    pub(crate) fn attend_sync<R>(&self, body: impl FnOnce() -> R) -> R {
+        self.context.sync_scope(body)
+    }
+
+    /// The answer of a body that was dropped because its lease was lost.
+    pub(crate) fn lost(mut self) -> Error {
+        let error = Error::ClaimLost { key: self.context.key.clone() };
+        let slot = self.slot.take();
+        Refusal { job: self.job, error, slot }.report()
+    }
+
+    /// Records how the body ended. The write is on its way at the first poll, whatever becomes of this future.
+    ///
+    /// A body's own `Err` is handed on whatever becomes of its record; only a completion that is not recorded is an
+    /// error here.
+    pub(crate) async fn settle(mut self: Box<Self>, ending: Ending) -> Result<(), Error> {
+        let slot = self.slot.take();
+        let job = self.job;
+        let outcome = match ending {
+            Ending::Completed(result) => {
+                let result = self.storable(result);
+                match self.complete(result).await {
+                    Ok(()) if self.took_over => Outcome::TookOver,
+                    Ok(()) => Outcome::Executed,
+                    Err(error) => return Err(Refusal { job, error, slot }.report()),
+                }
+            }
+            Ending::Failed { verdict, message } => {
+                let verdict = verdict.unwrap_or_else(|| self.verdict());
+                self.fail(verdict, brief(message)).await;
+                Outcome::BodyFailed
+            }
+        };
+        tracing::debug!(job = job.name(), key = shown(&self.context.key), ?outcome, "done");
+        report(slot.as_ref(), outcome);
+        Ok(())
+    }
+
+    fn verdict(&self) -> OnError {
+        match self.job.error_rule() {
+            ErrorRule::Record => OnError::Record,
+            ErrorRule::Hold => OnError::Hold,
+            ErrorRule::ByMark if self.context.is_marked() => OnError::Hold,
+            ErrorRule::ByMark | ErrorRule::Release => OnError::Release,
+        }
+    }
+
+    /// The result as the row can hold it; says once where it cannot.
+    fn storable(&self, result: Encoded) -> Option<String> {
+        result.within(self.idem.service().limits().result_limit).unwrap_or_else(|reason| {
+            tracing::warn!(
+                job = self.job.name(),
+                key = shown(&self.context.key),
+                reason,
+                "completed without a stored result: repeats get `AlreadyCompleted`"
+            );
+            None
+        })
+    }
+
+    async fn complete(&mut self, result: Option<String>) -> Result<(), Error> {
+        let key = self.context.key.clone();
+        let ttl = self.job.retention();
+        let recorded = match self.claim.take() {
+            Some(claim) => {
+                let (finishing, _) = end(claim, store::Ending::Completed { result: result.clone(), ttl });
+                match finishing.await {
+                    Ok(Answer::Written { .. }) => return Ok(()),
+                    Ok(Answer::Found(_) | Answer::Gone) => return Err(Error::ClaimLost { key }),
+                    Err(failure) => Err(failure),
+                }
+            }
+            None => self.record(Status::Completed, result.clone(), None).await,
+        };
+        recorded.map_err(|failure| {
+            let message = failure.into_error(None).to_string();
+            Error::CompletionUnknown { key, result, message }
+        })
+    }
+
+    async fn fail(&mut self, verdict: OnError, error: String) {
+        let ttl = self.job.retention();
+        let recorded = match (self.claim.take(), verdict) {
+            (Some(claim), verdict) => {
+                let purge_after = self.idem.service().limits().released_for;
+                let ending = match verdict {
+                    OnError::Hold => store::Ending::Held { error: Some(error) },
+                    OnError::Release => {
+                        store::Ending::Released { error: Some(error), purge_after, withdrawn: false }
+                    }
+                    OnError::Record => store::Ending::Failed { error, ttl },
+                };
+                end(claim, ending).0.await.map(|answer| matches!(answer, Answer::Written { .. }))
+            }
+            (None, OnError::Record) => self.record(Status::Failed, None, Some(error)).await.map(|()| true),
+            (None, OnError::Hold | OnError::Release) => return,
+        };
+        let (job, key) = (self.job.name(), shown(&self.context.key));
+        match recorded {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!(job, key, "claim lost: the job's error was not recorded"),
+            Err(failure) => tracing::warn!(job, key, ?failure, "the job's error could not be recorded"),
+        }
+    }
+
+    /// `record_after`: writes the ending where nothing better stands. The first completion stays.
+    async fn record(
+        &self,
+        status: Status,
+        result: Option<String>,
+        error: Option<String>,
+    ) -> Result<(), Failure> {
+        let row = job_row(self.job, &self.idem, status, self.fingerprint.clone());
+        let Ok(row) = row else { return Err(Failure::Gone) };
+        let row = NewRow { result, error, expires: Moment::from(self.job.retention()), ..row };
+        let service = self.idem.service().clone();
+        let (job, key) = (self.job, Arc::clone(&self.stored));
+        let recording = self.idem.service().complete(async move { record(&service, job, key, row).await });
+        recording.await?
+    }
+
+    /// How a body that neither returned nor died leaves its claim.
+    fn interrupted(&self) -> store::Ending {
+        let error = Some("the body panicked or was dropped before it returned".to_owned());
+        if self.job.error_rule() == ErrorRule::ByMark && !self.context.is_marked() {
+            let purge_after = self.idem.service().limits().released_for;
+            return store::Ending::Released { error, purge_after, withdrawn: false };
+        }
+        store::Ending::Held { error }
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            let ending = self.interrupted();
+            let (service, finish, lease) = claim.end(ending);
+            service.finish_detached(finish, lease.ends());
+        }
+    }
+}
+
+/// Sends the end of a claim; it is on its way when this returns.
+fn end(claim: Claim, ending: store::Ending) -> (impl Future<Output = Result<Answer, Failure>>, Arc<Lease>) {
+    let (service, finish, lease): (Service, Finish, Arc<Lease>) = claim.end(ending);
+    let until = lease.ends().max(Instant::now() + service.limits().store_timeout);
+    let patience = Patience::new(until, Some(lease.term()));
+    (service.finish(finish, patience), lease)
+}
+
+/// Writes the ending of a `record_after` body.
+async fn record(service: &Service, job: &Job, key: Arc<str>, row: NewRow) -> Result<(), Failure> {
+    let patience = Patience::new(Instant::now() + service.limits().record_for, None).insisting();
+    let completes = row.status == Status::Completed;
+    let mut answer = service.insert(Insert { key: Arc::clone(&key), row: row.clone() }, patience).await?;
+    for _ in 0..LOOKS {
+        answer = match answer {
+            Answer::Written { .. } => return Ok(()),
+            Answer::Gone => {
+                service.insert(Insert { key: Arc::clone(&key), row: row.clone() }, patience).await?
+            }
+            Answer::Found(record) if record::gives_way(&record, record.now, completes, job) => {
+                let expired = record.status != Status::Released && record.status != Status::Processing;
+                let attempt = if expired { 1 } else { record.attempt.saturating_add(1) };
+                let replace = Replace {
+                    key: Arc::clone(&key),
+                    expected: record.version(),
+                    row: NewRow { attempt, takeovers: record.takeovers, ..row.clone() },
+                    raise_fence: true,
+                    renew_birth: expired,
+                    audit: None,
+                };
+                service.replace(replace, patience).await?
+            }
+            Answer::Found(record) => {
+                tracing::debug!(job = job.name(), status = %record.status, "another ending was recorded first; it stays");
+                return Ok(());
+            }
+        };
+    }
+    Err(Failure::Full)
+}
+
+/// An error's text, as a row can hold it.
+fn brief(message: Option<String>) -> String {
+    const LONGEST: usize = 4 * 1024;
+    let mut text = message.unwrap_or_else(|| "the job returned an error that has no text".into());
+    text.truncate(text.floor_char_boundary(LONGEST));
+    text.replace('\0', "\u{fffd}")
+}
