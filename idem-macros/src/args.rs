@@ -332,7 +332,10 @@ fn key(input: ParseStream<'_>) -> syn::Result<LitStr> {
 }
 
 fn word<T: Copy>(input: ParseStream<'_>, name: &str, words: &[(&str, T)]) -> syn::Result<T> {
-    let legal = words.iter().map(|(word, _)| format!("`\"{word}\"`")).collect::<Vec<_>>().join(" or ");
+    let quoted: Vec<_> = words.iter().map(|(word, _)| format!("`\"{word}\"`")).collect();
+    let legal = quoted
+        .split_last()
+        .map_or_else(String::new, |(last, others)| format!("{} or {last}", others.join(", ")));
     let literal = string(input, format!("`{name}` is {legal}"))?;
     let given = literal.value();
     words.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or_else(|| {

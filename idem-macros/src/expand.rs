@@ -2,7 +2,7 @@
 //!
 //! Total: whatever can be wrong was found by the plan.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, Signature, ext::IdentExt, spanned::Spanned};
 
@@ -115,7 +115,7 @@ impl<'a> Tokens<'a> {
             set(quote_spanned!(*span=> .label(#label)));
         }
         if let Some(lease) = &args.stale_after {
-            let seconds = lease.value.seconds;
+            let seconds = Literal::u64_unsuffixed(lease.value.seconds);
             set(quote_spanned!(*span=> .stale_after(#seconds)));
         }
         if args.heartbeat.as_ref().is_some_and(|heartbeat| !heartbeat.value) {
@@ -132,7 +132,7 @@ impl<'a> Tokens<'a> {
             set(quote_spanned!(*span=> .on_stale(#krate::__private::OnStale::#policy)));
         }
         if let Some(limit) = &args.max_takeovers {
-            let limit = limit.value;
+            let limit = Literal::u32_unsuffixed(limit.value);
             set(quote_spanned!(*span=> .max_takeovers(#limit)));
         }
         if let Some(OnError::Rule(rule)) = args.on_error.as_ref().map(|arg| &arg.value) {
@@ -149,11 +149,12 @@ impl<'a> Tokens<'a> {
         }
         if args.on_busy.as_ref().is_some_and(|busy| busy.value == OnBusy::Wait) {
             let seconds = args.wait_for.as_ref().map_or(DEFAULT_WAIT, |wait| wait.value.seconds);
+            let seconds = Literal::u64_unsuffixed(seconds);
             set(quote_spanned!(*span=> .wait(#seconds)));
         }
         match args.ttl.as_ref().map(|ttl| &ttl.value) {
             Some(Ttl::For(ttl)) => {
-                let seconds = ttl.seconds;
+                let seconds = Literal::u64_unsuffixed(ttl.seconds);
                 set(quote_spanned!(*span=> .ttl(#seconds)));
             }
             Some(Ttl::Forever) => set(quote_spanned!(*span=> .ttl_forever())),
@@ -270,3 +271,6 @@ fn relocate(tokens: TokenStream, span: Span) -> TokenStream {
     };
     tokens.into_iter().map(move_to).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -198,8 +198,8 @@ impl Parameter<'_> {
             ParameterKind::Destructured(pattern) => errors.push(syn::Error::new_spanned(
                 pattern,
                 format!(
-                    "`{name}` is bound inside a pattern, and a key is made of whole parameters of `{}` and their fields\n\
-                     give the parameter a name of its own, write that in the key, and take it apart in the body",
+                    "`{name}` is bound inside a pattern, and keys and fingerprints are made of whole parameters of `{}` and their fields\n\
+                     give the parameter a name of its own, write that instead, and take it apart in the body",
                     function.sig.ident
                 ),
             )),
@@ -551,3 +551,6 @@ fn contract(args: &Args, mode: Mode, source: &str) -> String {
         "Idempotent by the key {fence}{source}{close}: {recorded}. A completed key suppresses repeats {kept}."
     )
 }
+
+#[cfg(test)]
+mod tests;

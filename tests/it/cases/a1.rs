@@ -92,7 +92,10 @@ impl Close for Order {
 
 pub(super) async fn a1_one_trait_method_of_two_types_is_two(site: &Site) {
     let w = site.worker().await;
-    names(&refused(ErrorKind::KeyConflict, Invoice(w.clone()).close(1)).await, ["a1::close", "allow_overlap"]);
+    names(
+        &refused(ErrorKind::KeyConflict, Invoice(w.clone()).close(1)).await,
+        ["a1::close", "allow_overlap"],
+    );
     names(&refused(ErrorKind::KeyConflict, Order(w.clone()).close(1)).await, ["a1::close", "allow_overlap"]);
     assert_eq!(site.ledger.total(), 0);
 }
@@ -164,7 +167,10 @@ pub(super) async fn a1_a_method_of_two_instances_of_a_generic_type_is_two(site: 
     let numbered = Service { worker: worker.clone(), kind: 1 };
     let named = Service { worker, kind: "one".to_owned() };
     assert_eq!(executed(numbered.sync(7)).await, "1 7");
-    names(&refused(ErrorKind::KeyConflict, named.sync(7)).await, ["Service<i32>", "Service<alloc::string::String>"]);
+    names(
+        &refused(ErrorKind::KeyConflict, named.sync(7)).await,
+        ["Service<i32>", "Service<alloc::string::String>"],
+    );
     assert_eq!(replayed(numbered.sync(7)).await, "1 7");
     assert_eq!((site.effects("1"), site.effects("one")), (1, 0));
 }
@@ -278,7 +284,8 @@ pub(super) async fn a1_a_row_of_another_template_is_not_ours(site: &Site) {
     let error = refused(ErrorKind::KeyConflict, recorded(&w, 1)).await.to_string();
     assert!(error.contains("billing::refund") && error.contains("a1::recorded"), "{error}");
 
-    site.set("a1-row:1", "status = 'processing', owner = 'another', lease_until = 1, on_stale = 'retry'").await;
+    site.set("a1-row:1", "status = 'processing', owner = 'another', lease_until = 1, on_stale = 'retry'")
+        .await;
     refused(ErrorKind::KeyConflict, locked(&w, 1)).await;
     site.set("a1-row:1", "status = 'failed'").await;
     refused(ErrorKind::KeyConflict, locked(&w, 1)).await;

@@ -3,10 +3,7 @@
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use idem_runtime::{Error, ErrorKind, KeyPart, idempotent, record::Status};
-use idem_tests::{
-    Child,
-    child::Parent,
-};
+use idem_tests::{Child, child::Parent};
 use tokio::sync::Barrier;
 
 use super::{
@@ -164,7 +161,8 @@ pub(super) async fn a5_a_waiting_call_is_checked_before_it_waits(site: &Site) {
     assert_eq!(error.kind(), ErrorKind::FingerprintMismatch);
     let same = call(FIRST);
     gate.open();
-    let values = (first.await.expect("no panic").expect("run"), same.await.expect("no panic").expect("replayed"));
+    let values =
+        (first.await.expect("no panic").expect("run"), same.await.expect("no panic").expect("replayed"));
     assert_eq!(values.0, values.1);
     assert_eq!(site.ledger.total(), 1);
 }

@@ -1,6 +1,6 @@
 //! Keys longer than a column or an index holds run under their digest: never cut short, never silently not run.
 
-use idem_runtime::{Error, ErrorKind, Resolved, Resolution, current, idempotent};
+use idem_runtime::{Error, ErrorKind, Resolution, Resolved, current, idempotent};
 
 use super::{
     call::{Fault, executed, failed, refused, replayed},

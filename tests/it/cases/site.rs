@@ -11,7 +11,8 @@ use std::{
 use idem_runtime::{Builder, Idem, Record, record::Status};
 use idem_tests::{Backend, Database, Ledger, child};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row, SqliteConnection, sqlite::SqliteConnectOptions,
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row, SqliteConnection,
+    sqlite::SqliteConnectOptions,
 };
 use tokio::{sync::OnceCell, time::sleep};
 
@@ -93,7 +94,8 @@ impl Site {
     /// Writes columns of a row, whatever its holder thinks of it.
     pub(crate) async fn set(&self, key: &str, columns: &str) {
         let key = key.replace('\'', "''");
-        let changed = self.execute(&format!("UPDATE idempotency_keys SET {columns} WHERE key = '{key}'")).await;
+        let changed =
+            self.execute(&format!("UPDATE idempotency_keys SET {columns} WHERE key = '{key}'")).await;
         assert_eq!(changed, 1, "one row of {key}");
     }
 
@@ -138,7 +140,9 @@ impl Connected {
         let statement = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
         match self {
             Self::Sqlite(connection) => statement.execute(connection).await.map(|done| done.rows_affected()),
-            Self::Postgres(connection) => statement.execute(connection).await.map(|done| done.rows_affected()),
+            Self::Postgres(connection) => {
+                statement.execute(connection).await.map(|done| done.rows_affected())
+            }
         }
     }
 
@@ -180,7 +184,12 @@ impl Worker {
         self.row_such_that(key, &format!("{status}"), |row| row.status == *status).await
     }
 
-    pub(crate) async fn row_such_that(&self, key: &str, wanted: &str, is: impl Fn(&Record) -> bool) -> Record {
+    pub(crate) async fn row_such_that(
+        &self,
+        key: &str,
+        wanted: &str,
+        is: impl Fn(&Record) -> bool,
+    ) -> Record {
         let patience = Instant::now() + Duration::from_secs(30);
         loop {
             match self.find(key).await {

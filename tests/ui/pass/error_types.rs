@@ -59,6 +59,38 @@ fn nested(id: u8) -> Result<Result<u8, String>, Error> {
     Ok(if id > 9 { Err("too much".to_owned()) } else { Ok(id) })
 }
 
+#[idempotent(key = "error_types:mute_for_good:<id>", on_error = "record", idem = memory())]
+fn mute_for_good(id: u8) -> Result<u8, Failure<Mute>> {
+    let _ = id;
+    Err(Failure::Own(Mute))
+}
+
+#[idempotent(key = "error_types:shown_for_good:<id>", on_error = "record", idem = memory())]
+fn shown_for_good(id: u8) -> anyhow::Result<u8> {
+    anyhow::bail!("{id} is declined")
+}
+
+/// One type of error with [`Mute`], which has no text.
+enum Failure<E> {
+    Own(E),
+    Idem(Error),
+}
+
+impl<E> From<Error> for Failure<E> {
+    fn from(error: Error) -> Self {
+        Self::Idem(error)
+    }
+}
+
+#[test]
+fn a_recorded_failure_tells_the_text_that_the_error_has() {
+    assert!(shown_for_good(1).is_err());
+    let again = shown_for_good(1).expect_err("it failed for good");
+    assert!(again.to_string().ends_with("1 is declined"), "{again}");
+    assert!(matches!(mute_for_good(1), Err(Failure::Own(Mute))));
+    assert!(matches!(mute_for_good(1), Err(Failure::Idem(Error::PreviouslyFailed { .. }))));
+}
+
 #[tokio::test]
 async fn errors_of_any_kind_are_handed_on() {
     assert_eq!(once(async || mute(1).await).await, 1);

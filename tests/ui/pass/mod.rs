@@ -16,6 +16,7 @@ mod generics;
 mod impl_trait_arguments;
 mod instrumented;
 mod key_functions;
+mod large_futures;
 mod lifetimes;
 mod macro_made;
 mod methods;

@@ -1,0 +1,45 @@
+#[idempotent(key = "job:<id>")]
+fn job<'a, 'async_trait>(&'a self, id: u64) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + 'async_trait>>
+where
+    'a: 'async_trait,
+{
+    Box::pin(async move { Ok(id) })
+}
+
+// expands to
+
+fn job<'a, 'async_trait>(
+    &'a self,
+    id: u64,
+) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + 'async_trait>>
+where
+    'a: 'async_trait,
+{
+    ::std::boxed::Box::pin(async move {
+        let __idem_call = ::idem_runtime::__private::stored::<Result<u64, Error>>({
+            static JOB: ::idem_runtime::__private::Job = ::idem_runtime::__private::Job::lock_first(
+                "job",
+                &["job:", ""],
+                ::core::module_path!(),
+                ::core::file!(),
+                ::core::line!(),
+            );
+            ::idem_runtime::__private::inventory::submit! { ::idem_runtime::__private::JobRef(&JOB) }
+            &JOB
+        })
+        .part(&id)
+        .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
+        ::idem_runtime::__private::run(__idem_call, async move || -> Result<u64, Error> {
+            if let ::core::option::Option::Some(__idem_ret) =
+                ::idem_runtime::__private::none::<Result<u64, Error>>()
+            {
+                return __idem_ret;
+            }
+            (move || -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + '_>> {
+                Box::pin(async move { Ok(id) })
+            })()
+            .await
+        })
+        .await
+    })
+}

@@ -1,0 +1,186 @@
+use proc_macro2::TokenStream;
+
+use super::Plan;
+use crate::{args::Args, errors::Errors, function::Function};
+
+/// The plan, or the first line of each message.
+fn plan(args: &str, function: &str) -> Result<Plan, Vec<String>> {
+    let tokens = |text: &str| text.parse::<TokenStream>().expect("tokens");
+    let mut errors = Errors::default();
+    let args = Args::parse(tokens(args), &mut errors);
+    let function = Function::parse(tokens(function), &mut errors);
+    let plan = Plan::new(args, function, &mut errors);
+    match errors.finish() {
+        Ok(()) => Ok(plan.expect("a plan where nothing is wrong")),
+        Err(error) => {
+            let first = |error: syn::Error| error.to_string().lines().next().unwrap_or_default().to_owned();
+            Err(error.into_iter().map(first).collect())
+        }
+    }
+}
+
+/// What is wrong with the attribute on `fn job(id: u64, month: u8)`, if anything.
+fn faults(args: &str) -> Vec<String> {
+    plan(args, "fn job(id: u64, month: u8) -> Result<(), Error> { Ok(()) }").err().unwrap_or_default()
+}
+
+#[test]
+fn what_fits_together_passes() {
+    for args in [
+        r#"key = "j:<id>""#,
+        r#"key = "j:<id>", mode = "lock_first", stale_after = "1s", ttl = "1s""#,
+        r#"key = "j:<id>", ttl = "60s""#,
+        r#"key = "j:<id>", on_stale = "retry", max_takeovers = 0"#,
+        r#"key = "j:<id>", heartbeat = false, stale_after = "1d""#,
+        r#"key = "j:<id>", heartbeat = true"#,
+        r#"key = "j:<id>", on_busy = "wait", wait_for = "1s""#,
+        r#"key = "j:<id>", mode = "record_after", on_error = "hold", on_busy = "wait""#,
+        r#"key = "j:<month>", ttl = "31d""#,
+        r#"key = "j:<month>", mode = "record_after", ttl = "forever""#,
+        r#"key = "j:<month>""#,
+        r#"key = "j:<id>", fingerprint = (month,),"#,
+        r#"key = "j:<id.day.x>", mode = "record_after""#,
+        r#"key = "j:<id.day>", mode = "record_after""#,
+        r#"key = "j", singleton"#,
+    ] {
+        assert_eq!(faults(args), [""; 0], "{args}");
+    }
+}
+
+#[test]
+fn each_contradiction_is_one_fault() {
+    for (args, fact) in [
+        (r#"mode = "lock_first""#, "needs a key"),
+        (r#"key = "j:<id>", ttl = "59s""#, "is below `stale_after`, 60s by default"),
+        (r#"key = "j:<id>", ttl = "2s", stale_after = "3s""#, "is below `stale_after = \"3s\"`"),
+        (r#"key = "j:<id>", heartbeat = false"#, "without a heartbeat"),
+        (r#"key = "j:<id>", max_takeovers = 1"#, "`max_takeovers` limits"),
+        (r#"key = "j:<id>", wait_for = "1s""#, "`wait_for` limits"),
+        (r#"key = "j:<id>", mode = "record_after", stale_after = "1s""#, "belongs to `lock_first`"),
+        (r#"key = "j:<month>", ttl = "30d""#, "while its month still runs"),
+        (r#"key = "j:<id.week>", mode = "record_after""#, "while its week still runs"),
+        (r#"key = "j:<id.job_id>""#, "names the delivery"),
+        (r#"key = "j:<id>", singleton"#, "`singleton` means one key"),
+        (r#"key = "j:<id>", fingerprint = (id)"#, "is in the key already"),
+        (r#"key = "j:<id>", fingerprint = (self.x)"#, "`self` is not a parameter"),
+        (r#"key = "j:<id>", key_fn = job"#, "is the job itself"),
+    ] {
+        let found = faults(args);
+        assert!(matches!(&found[..], [only] if only.contains(fact)), "{args}: {found:?}");
+    }
+}
+
+#[test]
+fn a_faulty_argument_brings_no_second_fault() {
+    for args in [
+        r#"key = 5"#,
+        r#"key = "j:<id>", mode = "x", stale_after = "1s", heartbeat = false, wait_for = 5"#,
+        r#"key = "j:<id>", stale_after = "x", heartbeat = false"#,
+        r#"key = "j:<id>", on_stale = "x", max_takeovers = 1"#,
+        r#"key = "j:<id>", on_busy = "x", wait_for = "1s""#,
+        r#"key = "j:<month>", mode = "record_after", ttl = "x""#,
+        r#"key = "j:<id>", stale_after = "x", ttl = "1s""#,
+    ] {
+        let wrong = args.matches("\"x\"").count() + args.matches("= 5").count();
+        assert_eq!(faults(args).len(), wrong, "{args}: {:?}", faults(args));
+    }
+}
+
+#[test]
+fn generics_must_show_in_a_parameter() {
+    let with = |head: &str, clause: &str| {
+        let function = format!("fn job{head} -> Result<(), Error> {clause} {{ Ok(()) }}");
+        plan(r#"key = "j:<id>""#, &function).err().map_or(0, |faults| faults.len())
+    };
+    for (head, clause, faults) in [
+        ("<T>(id: T)", "", 0),
+        ("<T>(id: u8, other: Vec<Option<T>>)", "", 0),
+        ("<const N: usize>(id: [u8; N])", "", 0),
+        ("<I: Iterator<Item = T>, T>(id: u8, items: I)", "", 0),
+        ("<F, T>(id: u8, make: F)", "where F: Fn(u8) -> T", 0),
+        ("<'a>(id: &'a str)", "", 0),
+        ("<T>(self: Arc<Svc<T>>, id: u8)", "", 0),
+        ("<T>(id: u8)", "", 1),
+        ("<T, const N: usize>(id: u8)", "", 2),
+        ("<T, I: Into<T>>(id: I)", "", 1),
+        ("<'t, T>(id: &'t str)", "", 1),
+    ] {
+        assert_eq!(with(head, clause), faults, "{head} {clause}");
+    }
+}
+
+#[test]
+fn borrowed_results_need_replay_false() {
+    for (output, borrowed) in [
+        ("Result<u8, E>", false),
+        ("anyhow::Result<Vec<u8>>", false),
+        ("Result<u8, Box<dyn Error + 'static>>", false),
+        ("Lent<'a, u8>", false),
+        ("Result<&str, E>", true),
+        ("Result<Vec<Cow<'a, str>>, E>", true),
+        ("Pin<Box<dyn Future<Output = Result<&'a str, E>> + Send + 'a>>", true),
+        ("Pin<Box<dyn Future<Output = Result<u8, E>> + Send + 'a>>", false),
+    ] {
+        let function = format!("fn job<'a>(id: &'a str) -> {output} {{ body }}");
+        assert_eq!(plan(r#"key = "j:<id>""#, &function).is_err(), borrowed, "{output}");
+        assert!(plan(r#"key = "j:<id>", replay = false"#, &function).is_ok(), "{output}");
+    }
+}
+
+#[test]
+fn the_contract_tells_what_a_repeat_does() {
+    let contract = |args: &str| {
+        let plan = plan(args, "fn job(id: u64) -> Result<(), Error> { Ok(()) }");
+        plan.map(|plan| plan.contract).unwrap_or_default()
+    };
+    for (args, words) in [
+        (r#"key = "j:<id>""#, ["`j:<id>`", "`lock_first`", "`60s`", "`alert`", "forever"]),
+        (
+            r#"key = "j:<id>", on_stale = "retry", stale_after = "9m""#,
+            ["`j:<id>`", "`9m`", "again", "`retry`", "forever"],
+        ),
+        (
+            r#"key = "j:<id>", mode = "record_after""#,
+            ["`j:<id>`", "`record_after`", "crash", "repeats", "`24h`"],
+        ),
+        (r#"key = "`:<id>", ttl = "2d""#, ["`` `:<id> ``", "`lock_first`", "`alert`", "suppresses", "`2d`"]),
+    ] {
+        for word in words {
+            assert!(contract(args).contains(word), "{word} in {}", contract(args));
+        }
+    }
+}
+
+#[test]
+fn no_input_makes_the_macro_panic() {
+    let items = [
+        "",
+        "fn",
+        "fn job()",
+        "fn job(;",
+        "struct X;",
+        "fn job(id: u8) -> Result<(), E> {}",
+        "pub",
+        "#[x] fn f(self)",
+    ];
+    let args = [
+        "",
+        ",",
+        "key",
+        "key =",
+        "key = ,",
+        "= 5",
+        "key(\"x\")",
+        "ttl = \"\"",
+        "\"x\"",
+        "5, 5",
+        "fingerprint = ((a))",
+        "key = \"<a.self.r#b.0>\", ,",
+    ];
+    for item in items {
+        for args in args {
+            let Ok(item) = item.parse::<TokenStream>() else { continue };
+            drop(crate::attribute(args.parse().expect("tokens"), &item));
+        }
+    }
+}
