@@ -266,7 +266,7 @@ async fn drive<R, T, E>(
     place: &'static str,
 ) -> R {
     let Call { ticket, edge, .. } = call;
-    let execution = match edge.answer(run::admit(ticket, place).await) {
+    let execution = match edge.answer(Box::pin(run::admit(ticket, place)).await) {
         Ok(execution) => execution,
         Err(answer) => return answer,
     };
@@ -274,7 +274,7 @@ async fn drive<R, T, E>(
         return (edge.refuse)(execution.lost());
     };
     let (returned, ending) = edge.ending(returned, classify);
-    match execution.settle(ending).await {
+    match Box::pin(execution.settle(ending)).await {
         Ok(()) => returned,
         Err(error) => {
             drop(returned);
