@@ -4,4 +4,5 @@ mod cases;
 mod conformance;
 #[path = "../ui/pass/mod.rs"]
 mod pass;
+mod plans;
 mod ui;

@@ -5,13 +5,13 @@
 use crate::store::sql::{Column, Sql, Table};
 
 /// The present in microseconds: the moment itself, not the beginning of the transaction.
-const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+const NOW: &str = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint";
 
 /// A time column as microseconds.
 const BORN: &str =
-    "CASE WHEN isfinite(created_at) THEN (extract(epoch FROM created_at) * 1000000)::bigint ELSE 0 END";
+    "CASE WHEN isfinite(created_at) THEN (date_part('epoch', created_at) * 1000000)::bigint ELSE 0 END";
 const DONE: &str =
-    "CASE WHEN isfinite(completed_at) THEN (extract(epoch FROM completed_at) * 1000000)::bigint END";
+    "CASE WHEN isfinite(completed_at) THEN (date_part('epoch', completed_at) * 1000000)::bigint END";
 
 const FLOOR: &str = "(SELECT COALESCE(max(fence_floor), 0) FROM {schema})";
 

@@ -1,0 +1,141 @@
+//! Statements that were prepared on an empty table, and used often enough for Postgres to keep their plans, once the
+//! table is big.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use idem_runtime::{
+    Status,
+    store::{self, Answer, Ending, Finish, Insert, Moment, NewRow, Renew, Replace, Store, StoreOptions},
+};
+use idem_tests::Backend;
+use sqlx::{Connection, PgConnection, raw_sql};
+
+const OWNER: &str = "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f";
+const LEASE: Duration = Duration::from_secs(60);
+
+fn claim() -> NewRow {
+    NewRow {
+        status: Status::Processing,
+        job: None,
+        template: None,
+        mode: None,
+        on_stale: None,
+        owner: Some(OWNER.to_owned()),
+        attempt: 1,
+        takeovers: 0,
+        lease: Moment::In(LEASE),
+        fingerprint: None,
+        result: None,
+        error: None,
+        worker: None,
+        expires: Moment::Never,
+        alerted: Moment::Never,
+    }
+}
+
+/// How long each kind of statement took, for `size` keys of this round.
+async fn use_all(store: &dyn Store, round: &str, size: usize) -> Vec<(&'static str, Duration)> {
+    let mut took = Vec::new();
+    let mut began = Instant::now();
+    let mut lap = |what| {
+        took.push((what, began.elapsed()));
+        began = Instant::now();
+    };
+    let batch: Vec<_> =
+        (0..size).map(|n| Insert { key: format!("plans:{round}:{size}:{n}").into(), row: claim() }).collect();
+    let answers = store.insert(&batch).await.expect("answers");
+    lap("claim");
+    store.insert(&batch).await.expect("answers");
+    lap("claim again");
+    let fences = answers.iter().map(|answer| match answer {
+        Answer::Written { fence } => *fence,
+        other => panic!("{other:?}"),
+    });
+    let owned = batch.iter().zip(fences);
+    let renewals: Vec<_> = owned
+        .clone()
+        .map(|(claim, fence)| Renew { key: claim.key.clone(), owner: OWNER.to_owned(), fence, lease: LEASE })
+        .collect();
+    store.renew(&renewals).await.expect("answers");
+    lap("renew");
+    let endings: Vec<_> = owned
+        .map(|(claim, fence)| Finish {
+            key: claim.key.clone(),
+            owner: OWNER.to_owned(),
+            fence,
+            ending: Ending::Completed { result: None, ttl: None },
+        })
+        .collect();
+    store.finish(&endings).await.expect("answers");
+    lap("finish");
+    let keys: Vec<Arc<str>> = batch.iter().map(|claim| claim.key.clone()).collect();
+    let record = store.read(&keys).await.expect("rows").remove(0).expect("a row");
+    lap("read");
+    let replace = Replace {
+        key: keys[0].clone(),
+        expected: record.version(),
+        row: claim(),
+        raise_fence: true,
+        renew_birth: false,
+        audit: None,
+    };
+    store.replace(&replace).await.expect("an answer");
+    lap("replace");
+    store.purge(10).await.expect("a number");
+    lap("purge");
+    took
+}
+
+#[tokio::test]
+async fn a_plan_made_on_an_empty_table_goes_through_the_key_of_a_big_one() {
+    if !Backend::Postgres.available() {
+        eprintln!("{} is missing here: `cargo xtask test` starts it", Backend::Postgres);
+        return;
+    }
+    for statistics in ["SELECT", "ANALYZE idempotency_keys"] {
+        let database = Backend::Postgres.fresh();
+        let mut options = StoreOptions::new(database.url());
+        options.connections = 1;
+        let store = store::open(&options).expect("a store");
+        store.prepare(true).await.expect("a table");
+        let mut raw = PgConnection::connect(database.url()).await.expect("a connection");
+        // Statistics that come later would have every plan made again.
+        let frozen = "ALTER TABLE idempotency_keys SET (autovacuum_enabled = off)";
+        raw_sql(frozen).execute(&mut raw).await.expect("an answer");
+        raw_sql(statistics).execute(&mut raw).await.expect("an answer");
+        for round in 0..8 {
+            for size in [1, 64] {
+                use_all(&*store, &format!("empty{round}"), size).await;
+            }
+        }
+        let grow = "INSERT INTO idempotency_keys (key, status, error)
+            SELECT 'grown:' || n, 'completed', repeat('x', 100) FROM generate_series(1, 200000) AS n";
+        raw_sql(grow).execute(&mut raw).await.expect("an answer");
+
+        let mut scan = Duration::MAX;
+        for _ in 0..5 {
+            let began = Instant::now();
+            let all = "SELECT count(*) FROM idempotency_keys WHERE fence < 0";
+            raw_sql(all).execute(&mut raw).await.expect("an answer");
+            scan = scan.min(began.elapsed());
+        }
+        for size in [1, 64] {
+            let mut best = use_all(&*store, "big", size).await;
+            for round in 0..9 {
+                let took = use_all(&*store, &format!("big{round}"), size).await;
+                for (best, took) in best.iter_mut().zip(took) {
+                    best.1 = best.1.min(took.1);
+                }
+            }
+            for (what, took) in best {
+                assert!(
+                    took < scan,
+                    "{what} of {size} takes {took:?}, a scan of all {scan:?} ({statistics})"
+                );
+            }
+        }
+    }
+}
