@@ -94,7 +94,7 @@ conformance! {
             a_fence_grows_across_a_release
             a_fence_grows_across_a_purge_within_one_tick
             a_fence_grows_across_a_forgotten_row
-            a_fence_survives_every_ending
+            a_fence_survives_every_ending_and_a_hold_raises_it
         }
         finish {
             a_completion_is_recorded
@@ -121,6 +121,7 @@ conformance! {
             a_heartbeat_with_another_fence_is_lost
             a_living_holder_goes_on_in_review
             a_heartbeat_of_an_ended_execution_is_lost
+            a_heartbeat_that_is_still_under_way_does_not_revive_what_its_holder_gave_up
             each_renewal_of_a_batch_has_its_own_lease
         }
         batch {

@@ -68,7 +68,10 @@ pub(super) async fn a_living_holder_is_left_alone_unless_forced_and_then_fenced_
         gate.entered().await;
         let before = row(&idem, "conf-forced:1").await;
         let refusal = other.resolve("conf-forced:1", Resolution::Retry).await.expect("a decision");
-        assert!(matches!(&refusal, Resolved::Refused { reason, .. } if reason.contains("alive")), "{refusal:?}");
+        assert!(
+            matches!(&refusal, Resolved::Refused { reason, .. } if reason.contains("alive")),
+            "{refusal:?}"
+        );
         assert_eq!(row(&idem, "conf-forced:1").await, before);
 
         let forced = other.resolve("conf-forced:1", Resolution::Retry).force().await.expect("a decision");
