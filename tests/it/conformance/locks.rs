@@ -6,11 +6,13 @@ use std::{
 };
 
 use idem_runtime::{
+    Idem, idempotent,
     record::{Status, micros},
     store::{Answer, Ending, ErrorClass, Moment, NewRow, Renew, Renewal, StoreError},
 };
 
 use super::{
+    call::{Fault, Runs},
     raw::quoted,
     rows::{self, LEASE, at_rest, found, written},
     subject::{self, Subject, answered},
@@ -189,6 +191,30 @@ pub(super) async fn a_takeover_counts_from_the_write_and_not_from_the_wait_befor
     let read = s.row("billing:1").await;
     assert!(read.lease_until >= Some(free - micros(WAIT) + micros(LEASE)), "{read:?} {free}");
     assert!(written(answer) >= free - micros(WAIT));
+}
+
+#[idempotent(key = "conf-locked:<id>", idem = idem)]
+async fn meets_a_lock(id: u32, idem: &Idem, runs: &Runs) -> Result<u32, Fault> {
+    runs.enter();
+    Ok(id)
+}
+
+pub(super) async fn calls_of_other_keys_go_on_beside_a_locked_one(s: &Subject) {
+    let (idem, runs) = (s.idem().await, Arc::new(Runs::default()));
+    s.raw.execute("BEGIN").await;
+    s.raw.begin_by_hand("conf-locked:0").await;
+    let call = |id| {
+        let (idem, runs) = (idem.clone(), Arc::clone(&runs));
+        tokio::spawn(async move { meets_a_lock(id, &idem, &runs).await })
+    };
+    let locked = call(0);
+    for other in (1..=20).map(call).collect::<Vec<_>>() {
+        other.await.expect("no panic").expect("done");
+    }
+    assert!(!locked.is_finished(), "it waits for the lock, alone");
+    s.raw.execute("ROLLBACK").await;
+    assert_eq!(locked.await.expect("no panic").expect("done"), 0);
+    assert_eq!(runs.count(), 21);
 }
 
 pub(super) async fn sessions_in_other_time_zones_mean_the_same_moments(s: &Subject) {
