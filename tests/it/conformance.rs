@@ -94,7 +94,7 @@ conformance! {
             a_fence_grows_across_a_release
             a_fence_grows_across_a_purge_within_one_tick
             a_fence_grows_across_a_forgotten_row
-            a_fence_survives_every_ending
+            a_fence_survives_every_ending_and_a_hold_raises_it
         }
         finish {
             a_completion_is_recorded
@@ -121,6 +121,7 @@ conformance! {
             a_heartbeat_with_another_fence_is_lost
             a_living_holder_goes_on_in_review
             a_heartbeat_of_an_ended_execution_is_lost
+            a_heartbeat_that_is_still_under_way_does_not_revive_what_its_holder_gave_up
             each_renewal_of_a_batch_has_its_own_lease
         }
         batch {
@@ -291,6 +292,7 @@ conformance! {
             a_lease_counts_from_the_write_and_not_from_the_wait_before_it
             a_completion_counts_from_the_write_and_not_from_the_wait_before_it
             a_takeover_counts_from_the_write_and_not_from_the_wait_before_it
+            calls_of_other_keys_go_on_beside_a_locked_one
             sessions_in_other_time_zones_mean_the_same_moments
             batches_in_opposite_orders_do_not_lock_each_other_out
         }

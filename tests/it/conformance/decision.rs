@@ -120,7 +120,7 @@ pub(super) async fn every_row_is_answered_as_the_decision_table_says(s: &Subject
             assert_eq!(runs.count() - before, usize::from(ran), "{met:#?}");
             match decision {
                 Decision::Run(_) => {
-                    assert_eq!((after.status, after.result.as_deref()), (Status::Completed, Some("7")))
+                    assert_eq!((after.status, after.result.as_deref()), (Status::Completed, Some("7")));
                 }
                 Decision::Flag => assert_eq!(after.status, Status::NeedsReview),
                 _ => assert_eq!(at_rest(after), at_rest(met)),

@@ -98,7 +98,7 @@ pub(super) async fn each_ending_counts_in_its_own_states_alone(s: &Subject) {
             let after = at_rest(s.row(&key).await);
             match fate {
                 Ends => {
-                    assert_eq!(written(answer), fence, "{key}");
+                    assert_eq!(written(answer), after.fence, "{key}");
                     assert_eq!(after.status, ending.status(), "{key}");
                     assert_ne!(after, before, "{key}");
                 }

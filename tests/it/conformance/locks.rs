@@ -6,11 +6,13 @@ use std::{
 };
 
 use idem_runtime::{
-    record::Status,
+    Idem, idempotent,
+    record::{Status, micros},
     store::{Answer, Ending, ErrorClass, Moment, NewRow, Renew, Renewal, StoreError},
 };
 
 use super::{
+    call::{Fault, Runs},
     raw::quoted,
     rows::{self, LEASE, at_rest, found, written},
     subject::{self, Subject, answered},
@@ -19,6 +21,9 @@ use super::{
 /// What a store takes at most before it gives a locked row up; far more than the 50 ms of the contract on a machine
 /// that is busy with other tests, far less than a wait for the lock.
 const SOON: Duration = Duration::from_secs(2);
+
+/// The longest that one statement waits for a lock; so much older than the write may its time be.
+const WAIT: Duration = Duration::from_millis(50);
 
 async fn lock(s: &Subject, key: &str) {
     s.raw.execute("BEGIN").await;
@@ -140,14 +145,14 @@ pub(super) async fn purging_passes_over_locked_rows(s: &Subject) {
     assert_eq!(s.store.purge(10).await.expect("a purge"), 1);
 }
 
-/// Lets a write wait for a lock, and then for the lock to go; the database's time when it went.
+/// Lets a write meet a lock, again and again, and then the lock go; the database's time when it went.
 async fn after_a_wait<T: Send + 'static>(
     s: &Subject,
     write: impl Future<Output = T> + Send + 'static,
 ) -> (i64, T) {
     let write = tokio::spawn(write);
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while s.raw.number(waiting).await == 0 && !write.is_finished() {}
+    tokio::time::sleep(4 * WAIT).await;
+    assert!(!write.is_finished(), "the row is locked");
     let free = s.raw.clock().await;
     s.raw.execute("ROLLBACK").await;
     (free, write.await.expect("no panic"))
@@ -160,9 +165,8 @@ pub(super) async fn a_lease_counts_from_the_write_and_not_from_the_wait_before_i
     let batch = ["billing:0", "billing:1"].map(|key| rows::insert(key, rows::claim(1)));
     let (free, _) = after_a_wait(s, async move { answered(|| store.insert(&batch)).await }).await;
     let read = s.row("billing:1").await;
-    let end = read.lease_until.expect("a lease");
-    assert!(end >= free + 60_000_000, "{end} counts from before {free}");
-    assert!(read.fence >= free, "{} counts from before {free}", read.fence);
+    assert!(read.lease_until >= Some(free - micros(WAIT) + micros(LEASE)), "{read:?} {free}");
+    assert!(read.fence >= free - micros(WAIT), "{read:?} {free}");
 }
 
 pub(super) async fn a_completion_counts_from_the_write_and_not_from_the_wait_before_it(s: &Subject) {
@@ -174,8 +178,8 @@ pub(super) async fn a_completion_counts_from_the_write_and_not_from_the_wait_bef
     let (free, answers) = after_a_wait(s, async move { answered(|| store.finish(&finish)).await }).await;
     assert_eq!(answers, [Answer::Written { fence }]);
     let read = s.row("billing:1").await;
-    assert!(read.completed_at >= Some(free), "{read:?} {free}");
-    assert!(read.expires_at >= Some(free + 60_000_000), "{read:?} {free}");
+    assert!(read.completed_at >= Some(free - micros(WAIT)), "{read:?} {free}");
+    assert!(read.expires_at >= Some(free - micros(WAIT) + micros(LEASE)), "{read:?} {free}");
 }
 
 pub(super) async fn a_takeover_counts_from_the_write_and_not_from_the_wait_before_it(s: &Subject) {
@@ -185,8 +189,32 @@ pub(super) async fn a_takeover_counts_from_the_write_and_not_from_the_wait_befor
     let store = s.store.clone();
     let (free, answer) = after_a_wait(s, async move { answered(|| store.replace(&replacement)).await }).await;
     let read = s.row("billing:1").await;
-    assert!(read.lease_until >= Some(free + 60_000_000), "{read:?} {free}");
-    assert!(written(answer) >= free);
+    assert!(read.lease_until >= Some(free - micros(WAIT) + micros(LEASE)), "{read:?} {free}");
+    assert!(written(answer) >= free - micros(WAIT));
+}
+
+#[idempotent(key = "conf-locked:<id>", idem = idem)]
+async fn meets_a_lock(id: u32, idem: &Idem, runs: &Runs) -> Result<u32, Fault> {
+    runs.enter();
+    Ok(id)
+}
+
+pub(super) async fn calls_of_other_keys_go_on_beside_a_locked_one(s: &Subject) {
+    let (idem, runs) = (s.idem().await, Arc::new(Runs::default()));
+    s.raw.execute("BEGIN").await;
+    s.raw.begin_by_hand("conf-locked:0").await;
+    let call = |id| {
+        let (idem, runs) = (idem.clone(), Arc::clone(&runs));
+        tokio::spawn(async move { meets_a_lock(id, &idem, &runs).await })
+    };
+    let locked = call(0);
+    for other in (1..=20).map(call).collect::<Vec<_>>() {
+        other.await.expect("no panic").expect("done");
+    }
+    assert!(!locked.is_finished(), "it waits for the lock, alone");
+    s.raw.execute("ROLLBACK").await;
+    assert_eq!(locked.await.expect("no panic").expect("done"), 0);
+    assert_eq!(runs.count(), 21);
 }
 
 pub(super) async fn sessions_in_other_time_zones_mean_the_same_moments(s: &Subject) {

@@ -111,7 +111,7 @@ pub(super) async fn a_long_history_reads_as_the_models(s: &Subject) {
         match dice.below(10) {
             0..=2 => insert(&stores, &mut dice, &mut memory, key, n).await,
             3..=4 => replace(&stores, &mut dice, &mut memory, n).await,
-            5..=6 => finish(&stores, &mut dice, &memory).await,
+            5..=6 => finish(&stores, &mut dice, &mut memory).await,
             7 => renew(&stores, &mut dice, &memory).await,
             8 => {
                 let [theirs, ours] = &stores;
@@ -187,7 +187,7 @@ async fn replace(stores: &[Arc<dyn Store>; 2], dice: &mut Dice, memory: &mut Mem
     }
 }
 
-async fn finish(stores: &[Arc<dyn Store>; 2], dice: &mut Dice, memory: &Memory) {
+async fn finish(stores: &[Arc<dyn Store>; 2], dice: &mut Dice, memory: &mut Memory) {
     let Some((key, n, fences)) = recent(dice, &memory.fences, 4) else { return };
     let ending = dice.of(&[
         rows::completed(Some("1")),
@@ -200,7 +200,9 @@ async fn finish(stores: &[Arc<dyn Store>; 2], dice: &mut Dice, memory: &Memory) 
     let [theirs, ours] = fences.map(|fence| [subject::finish(&key, n, fence, ending.clone())]);
     let [theirs, ours] =
         [stores[0].finish(&theirs).await.expect("answers"), stores[1].finish(&ours).await.expect("answers")];
-    alike(&theirs[0], &ours[0]);
+    if let Some(fences) = alike(&theirs[0], &ours[0]) {
+        memory.fences.push((key, n, fences));
+    }
 }
 
 async fn renew(stores: &[Arc<dyn Store>; 2], dice: &mut Dice, memory: &Memory) {

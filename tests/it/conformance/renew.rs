@@ -70,6 +70,14 @@ pub(super) async fn a_heartbeat_of_an_ended_execution_is_lost(s: &Subject) {
     assert_eq!(s.renew("absent", 1, 1, HOUR).await, Renewal::Lost);
 }
 
+pub(super) async fn a_heartbeat_that_is_still_under_way_does_not_revive_what_its_holder_gave_up(s: &Subject) {
+    let fence = s.claim("billing:1", 1).await;
+    written(s.finish("billing:1", 1, fence, rows::held(Some("time-out"))).await);
+    let before = at_rest(s.row("billing:1").await);
+    assert_eq!(s.renew("billing:1", 1, fence, LEASE).await, Renewal::Lost);
+    assert_eq!(at_rest(s.row("billing:1").await), before);
+}
+
 pub(super) async fn each_renewal_of_a_batch_has_its_own_lease(s: &Subject) {
     let keys: Vec<String> = (0..20).map(|n| format!("billing:{n}")).collect();
     let mut batch = Vec::new();

@@ -15,20 +15,26 @@ struct Empty {}
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Wrapped(Vec<Option<()>>);
 
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Exact(f64);
+
 macro_rules! same_value_twice {
-    ($s:ident, $($key:literal => $type:ty: $value:expr;)+) => {$({
+    ($s:ident, $($key:literal => $type:ty: $value:expr;)+) => {
+        let idems = [$s.idem().await, $s.idem().await];
+        $({
         #[idempotent(key = $key, idem = idem)]
         async fn job(id: u32, idem: &Idem, runs: &Runs) -> Result<$type, Fault> {
             runs.enter();
             Ok($value)
         }
         let runs = Runs::default();
-        let (first, executed) = with_outcome(job(1, &$s.idem().await, &runs)).await;
-        let (again, replayed) = with_outcome(job(1, &$s.idem().await, &runs)).await;
+        let (first, executed) = with_outcome(job(1, &idems[0], &runs)).await;
+        let (again, replayed) = with_outcome(job(1, &idems[1], &runs)).await;
         assert_eq!(first.expect("a value"), again.expect("a value"), $key);
         assert_eq!((executed, replayed), (Some(Outcome::Executed), Some(Outcome::Replayed)), $key);
         assert_eq!(runs.count(), 1, $key);
-    })+};
+        })+
+    };
 }
 
 pub(super) async fn a_unit_replays(s: &Subject) {
@@ -50,8 +56,8 @@ pub(super) async fn values_that_look_like_nothing_replay(s: &Subject) {
 
 pub(super) async fn values_come_back_exactly(s: &Subject) {
     same_value_twice! { s,
-        "conf-float:<id>" => f64: 0.1 + 0.2;
-        "conf-tiny:<id>" => f64: f64::MIN_POSITIVE;
+        "conf-float:<id>" => Exact: Exact(0.1 + 0.2);
+        "conf-tiny:<id>" => Exact: Exact(f64::MIN_POSITIVE);
         "conf-u64:<id>" => u64: u64::MAX;
         "conf-i128:<id>" => i128: i128::MIN;
         "conf-text:<id>" => String: "\0 ' \" \\ \u{2028} é e\u{301} \u{1f600}".to_owned();

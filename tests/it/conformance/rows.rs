@@ -182,14 +182,14 @@ pub(super) fn shape(record: &Record) -> Shape {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Gist {
     Written,
-    Found(Shape),
+    Found(Box<Shape>),
     Gone,
 }
 
 pub(super) fn gist(answer: &Answer) -> Gist {
     match answer {
         Answer::Written { .. } => Gist::Written,
-        Answer::Found(record) => Gist::Found(shape(record)),
+        Answer::Found(record) => Gist::Found(Box::new(shape(record))),
         Answer::Gone => Gist::Gone,
     }
 }

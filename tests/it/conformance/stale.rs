@@ -56,6 +56,9 @@ pub(super) async fn under_alert_a_held_key_waits_for_a_person_who_is_told_once(s
     let (key, reason) = told.recv_timeout(HOUR / 60).expect("an alert");
     assert_eq!(key, "conf-alert:1");
     assert!(reason.contains("time-out"), "{reason}");
+    while row(&idem, "conf-alert:1").await.alerted_at.is_none() {
+        tokio::task::yield_now().await;
+    }
     drop(idem);
     assert_eq!(told.iter().count(), 0, "told once");
 }
