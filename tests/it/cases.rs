@@ -4,12 +4,18 @@
 //! `cases::sqlite::a12_a_late_finisher_changes_nothing`.
 
 mod a1;
+mod a11;
+mod a12;
+mod a17;
+mod a18;
+mod a22;
 mod a3;
 mod a5;
 mod a8;
 mod a9;
 mod call;
 mod gate;
+mod pool;
 mod site;
 
 use idem_tests::Backend;
@@ -83,6 +89,41 @@ cases! {
             a9_heartbeats_go_to_the_row_of_the_claim
             a9_an_effect_is_recorded_under_the_key_it_began_with
         }
+        a11 {
+            a11_a_lease_is_as_long_as_it_says
+            a11_a_lease_of_a_second_lasts_a_second
+            a11_a_lease_of_a_second_ends_for_a_person
+            a11_a_living_holder_outlasts_its_lease
+        }
+        a12 {
+            a12_a_body_that_hogs_its_executor_keeps_its_claim
+            a12_the_first_record_of_two_stays
+        }
+        a17 {
+            a17_an_empty_value_is_replayed
+            a17_every_mode_and_shape_replays_nothing
+            a17_what_json_cannot_carry_back_is_completed_without
+            a17_no_result_is_told_apart_from_an_empty_one
+        }
+        a18 {
+            a18_a_result_that_no_longer_fits_is_told_and_not_run_again
+            a18_a_result_that_has_more_than_is_wanted_is_read
+            a18_values_come_back_exactly
+            a18_a_skipped_field_is_the_users
+            a18_values_that_json_cannot_carry_are_completed_without
+        }
+        a22 {
+            a22_a_panic_makes_the_claim_stale_at_once
+            a22_a_panic_before_the_mark_frees_the_key_and_after_it_holds_it
+            a22_a_panic_of_a_recorded_effect_records_nothing
+            a22_an_early_return_is_an_error_like_any_other
+            a22_a_panic_of_a_synchronous_body_reaches_its_caller
+            a22_a_body_that_always_panics_is_not_taken_over_for_ever
+            a22_a_panic_before_the_claim_leaves_nothing
+            a22_a_result_that_panics_when_it_is_stored_holds_the_key
+            a22_an_error_that_panics_when_it_is_looked_at_holds_the_key
+            a22_an_argument_that_cannot_be_converted_claims_nothing
+        }
     }
     databases {
         a1 {
@@ -90,6 +131,33 @@ cases! {
         }
         a5 {
             a5_the_order_of_a_map_does_not_matter_in_another_process
+        }
+        a11 {
+            a11_whatever_its_length_a_lease_can_be_taken_over_at_its_end
+            a11_a_claim_without_an_end_is_neither_free_nor_held_for_ever
+        }
+        a12 {
+            a12_a_late_finisher_after_its_heirs_end_changes_nothing
+            a12_b_late_finisher_before_its_heirs_end_changes_nothing
+            a12_c_late_failure_is_its_callers_alone
+            a12_c_late_failure_leaves_a_completion_alone
+            a12_d_late_heartbeat_neither_prolongs_nor_revives
+            a12_d_body_that_awaits_is_dropped_when_it_is_late
+            a12_a_late_synchronous_finisher_changes_nothing
+            a12_under_alert_a_late_completion_counts
+            a12_under_alert_a_late_failure_stays_in_review
+            a12_under_alert_a_heartbeat_revives_a_claim_that_nobody_took
+            a12_a_key_that_a_person_freed_is_completed_by_whoever_ends_first
+        }
+        a17 {
+            a17_an_empty_value_is_replayed_in_another_process
+        }
+        a18 {
+            a18_a_result_that_is_no_json_is_told
+        }
+        a22 {
+            a22_a_panic_with_a_connection_in_hand_leaves_the_pool_usable
+            a22_a_panic_that_aborts_is_the_death_of_its_process
         }
     }
     sqlite {
