@@ -73,7 +73,7 @@ fn each_contradiction_is_one_fault() {
 #[test]
 fn a_faulty_argument_brings_no_second_fault() {
     for args in [
-        r#"key = 5"#,
+        "key = 5",
         r#"key = "j:<id>", mode = "x", stale_after = "1s", heartbeat = false, wait_for = 5"#,
         r#"key = "j:<id>", stale_after = "x", heartbeat = false"#,
         r#"key = "j:<id>", on_stale = "x", max_takeovers = 1"#,
