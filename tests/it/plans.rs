@@ -107,8 +107,11 @@ async fn a_plan_made_on_an_empty_table_goes_through_the_key_of_a_big_one() {
         raw_sql(frozen).execute(&mut raw).await.expect("an answer");
         raw_sql(statistics).execute(&mut raw).await.expect("an answer");
         for round in 0..8 {
-            for size in [1, 64] {
+            for size in [1, 4] {
                 use_all(&*store, &format!("empty{round}"), size).await;
+            }
+            if round == 1 {
+                raw_sql(statistics).execute(&mut raw).await.expect("an answer");
             }
         }
         let grow = "INSERT INTO idempotency_keys (key, status, error)
