@@ -527,6 +527,7 @@ mod tests {
                 let record = Record { lease_until, created_at, takeovers: -1, ..row("processing") };
                 let alive = record.is_alive(NOW, terms.foreign_stale_after);
                 assert_eq!(alive, matches!(decide(Some(&record), NOW, &terms), Decision::Busy { .. }));
+                assert!(record.evidence().contains("attempt 1"));
             }
         }
         assert_eq!(micros(Duration::MAX), i64::MAX);
