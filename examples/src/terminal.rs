@@ -17,7 +17,7 @@ impl Terminal {
         // It fails where a subscriber is set already, which is as good.
         let _ = tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_ansi(io::stderr().is_terminal())
+            .with_ansi(false)
             .with_writer(terminal.clone())
             .try_init();
         terminal

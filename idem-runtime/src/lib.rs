@@ -1,4 +1,60 @@
-//! Idempotent background jobs.
+//! A background job that is delivered twice has its effect once: one attribute on the job's function, one table in the
+//! database you have.
+//!
+//! Queues deliver at least once. Between a job's effect and the moment that the queue hears of it there is a window in
+//! which a worker can die, and then the job comes again, under a new id. The key of an idempotent job says what the
+//! job is *for*, so that the repeat is recognised, and answered with what the first run returned:
+//!
+//! ```standalone_crate
+//! use std::sync::atomic::{AtomicU32, Ordering};
+//!
+//! use idem_runtime::{Idem, Outcome, idempotent, with_outcome};
+//!
+//! static CHARGES: AtomicU32 = AtomicU32::new(0);
+//!
+//! #[idempotent(key = "billing:<user_id>:<month>", mode = "lock_first")]
+//! async fn charge_user(user_id: u64, month: &str, cents: u64) -> anyhow::Result<String> {
+//!     CHARGES.fetch_add(1, Ordering::SeqCst); // the provider's API
+//!     Ok(format!("receipt for {month}: {cents} cents"))
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> anyhow::Result<()> {
+//!     Idem::connect("memory:").await?.install()?; // or sqlite://idem.db, postgres://…, Idem::from_env()
+//!
+//!     let receipt = charge_user(42, "2024-06", 1900).await?;
+//!
+//!     let (again, outcome) = with_outcome(charge_user(42, "2024-06", 1900)).await;
+//!     assert_eq!(again?, receipt);
+//!     assert_eq!(outcome, Some(Outcome::Replayed));
+//!     assert_eq!(CHARGES.load(Ordering::SeqCst), 1);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Which mode when
+//!
+//! | which is worse? | write | a worker that dies between the effect and its record leaves |
+//! | --- | --- | --- |
+//! | twice (a charge) | `mode = "lock_first"`, the default | a key that needs review: a person decides. At most one effect |
+//! | the same, but a repeat does no harm | `on_stale = "retry"` as well | a claim that the next delivery takes over |
+//! | never (a reset mail) | `mode = "record_after"` | nothing: the next delivery runs. At least one effect |
+//!
+//! A call is answered with the job's own result, new or stored, or with an [`Error`] in the job's error type (which
+//! needs `From<idem_runtime::Error>`, as `anyhow::Error` and a `#[from]` variant have it). A busy key is an error and
+//! never a silent success: [`Error::is_retryable`] tells a queue to deliver again.
+//!
+//! # Where to look
+//!
+//! - [`macro@idempotent`]: all arguments of the attribute. [`KeyPart`]: what can stand in a key, and its derive.
+//! - [`Idem`]: connecting, looking keys up, resolving those that need review, purging, shutting down.
+//! - [`current`]: inside of a body, the key for the provider, the lease, the mark before the first effect.
+//! - [`jobs::check`]: for a test that no two jobs can share a key.
+//!
+//! # Features
+//!
+//! `sqlite` (default) and `postgres` are the databases, `memory:` is always there. `uuid`, `chrono`, `time` and `jiff`
+//! make the types of those crates parts of keys.
 
 mod alert;
 mod block_on;

@@ -175,6 +175,17 @@ fn a_run_closes_with_a_table() {
     assert!(run.errors.contains("idem.db"), "the place of the keys is said\n{run}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_shows_progress() {
+    let Some(run) = Folder::on(Backend::Sqlite).run_on_terminal("billing") else {
+        eprintln!("`script` of util-linux is missing here: no terminal to show progress on");
+        return;
+    };
+    assert_eq!(run.code(), Some(0), "{run}");
+    assert!(run.output.contains("/342 deliveries"), "{run}");
+}
+
 #[test]
 fn the_readme_shows_the_quickstart() {
     let folder = env!("CARGO_MANIFEST_DIR");

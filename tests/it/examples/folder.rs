@@ -55,22 +55,30 @@ impl Folder {
     }
 
     pub(super) fn run_with(&self, url: &str, example: &str, arguments: &[&str]) -> Run {
-        self.spawn(Some(url), example, arguments).end()
+        self.spawn(Some(url), Command::new(program(example)).args(arguments)).end()
+    }
+
+    /// Runs an example as somebody at a terminal sees it. `None` where `script`, which makes the terminal, is missing.
+    pub(super) fn run_on_terminal(&self, example: &str) -> Option<Run> {
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command"]).arg(program(example)).arg("/dev/null");
+        let present = Command::new("script").arg("--version").output().is_ok();
+        present.then(|| self.spawn(None, &mut script).end())
     }
 
     pub(super) fn start(&self, example: &str, arguments: &[&str]) -> Started {
-        self.spawn(self.database.as_ref().map(Database::url), example, arguments)
+        let url = self.database.as_ref().map(Database::url);
+        self.spawn(url, Command::new(program(example)).args(arguments))
     }
 
-    fn spawn(&self, url: Option<&str>, example: &str, arguments: &[&str]) -> Started {
+    fn spawn(&self, url: Option<&str>, command: &mut Command) -> Started {
         let unique = |kind| {
             let kept = tempfile::Builder::new().prefix(kind).tempfile_in(self.folder.path());
             kept.and_then(|file| Ok(file.keep()?)).expect("a file in the folder")
         };
         let ((into_output, output), (into_errors, errors)): ((File, _), (File, _)) =
             (unique("out"), unique("err"));
-        let mut command = Command::new(program(example));
-        command.args(arguments).current_dir(self.folder.path()).stdout(into_output).stderr(into_errors);
+        command.current_dir(self.folder.path()).stdout(into_output).stderr(into_errors);
         command.env_remove("IDEM_DATABASE_URL").env_remove("RUST_LOG");
         command.envs(url.map(|url| ("IDEM_DATABASE_URL", url)));
         Started { process: command.spawn().expect("a program"), output, errors }
