@@ -13,6 +13,12 @@ mod a3;
 mod a5;
 mod a8;
 mod a9;
+mod c10;
+mod c16;
+mod c17;
+mod c2;
+mod c3;
+mod c6;
 mod call;
 mod gate;
 mod pool;
@@ -124,6 +130,31 @@ cases! {
             a22_an_error_that_panics_when_it_is_looked_at_holds_the_key
             a22_an_argument_that_cannot_be_converted_claims_nothing
         }
+        c2 {
+            c2_callers_that_give_up_at_random_lose_and_repeat_nothing
+            c2_a_body_that_is_dropped_leaves_its_claim_to_the_policy
+        }
+        c16 {
+            c16_on_a_plain_thread
+            c16_on_a_worker_of_a_runtime
+            c16_on_the_only_thread_of_a_runtime
+            c16_in_a_runtime_without_drivers
+            c16_on_the_only_blocking_thread
+            c16_in_place_of_a_worker
+            c16_under_another_executor
+            c16_inside_another_job
+            c16_in_a_drop
+            c16_on_scoped_threads
+            c16_many_times_in_one_task
+        }
+        c17 {
+            c17_a_runtime_that_goes_leaves_its_jobs_to_their_policy
+            c17_a_runtime_that_goes_during_a_completion_loses_nothing
+            c17_nothing_goes_on_when_a_thousand_jobs_have_ended
+            c17_a_handle_outlives_the_runtime_it_was_made_in
+            c17_each_test_reaches_its_own_database
+            c17_a_shutdown_waits_for_what_runs
+        }
     }
     databases {
         a1 {
@@ -159,9 +190,44 @@ cases! {
             a22_a_panic_with_a_connection_in_hand_leaves_the_pool_usable
             a22_a_panic_that_aborts_is_the_death_of_its_process
         }
+        c2 {
+            c2_an_effect_whose_caller_leaves_during_the_completion_is_recorded
+            c2_a_recorded_effect_whose_caller_leaves_is_recorded
+            c2_a_claim_that_waits_when_its_caller_leaves_is_withdrawn
+        }
+        c3 {
+            c3_jobs_share_a_pool_of_one
+            c3_jobs_share_a_pool_of_four
+            c3_a_body_may_hold_the_whole_pool
+            c3_a_completion_waits_for_a_busy_database
+            c3_a_time_out_of_the_pool_is_the_bodys_own_error
+        }
+        c17 {
+            c17_a_test_that_fails_with_a_pending_job_fails_by_itself
+            c17_threads_go_with_their_handle
+        }
     }
     sqlite {
+        c10 {
+            c10_no_caller_hears_of_a_locked_database
+            c10_a_rollback_journal_is_no_trouble
+            c10_a_reader_of_a_rollback_journal_delays_the_start_only
+            c10_a_body_that_holds_the_write_lock_completes_late
+            c10_a_body_that_holds_the_write_lock_is_dropped_at_the_end_of_its_lease
+            c10_a_database_in_memory_is_one_and_stays
+            c10_a_database_in_memory_survives_callers_that_give_up
+        }
     }
     postgres {
+        c2 {
+            c2_callers_that_give_up_on_a_slow_network_lose_and_repeat_nothing
+            c2_a_claim_that_nobody_waits_for_any_more_is_given_back
+        }
+        c6 {
+            c6_a_claim_that_meets_an_uncommitted_one_learns_what_became_of_it
+            c6_a_row_that_is_gone_when_it_is_read_is_claimed_again
+            c6_of_callers_at_once_one_runs_at_every_isolation
+            c6_a_record_that_meets_an_uncommitted_row_is_written_in_the_end
+        }
     }
 }

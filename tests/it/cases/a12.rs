@@ -259,7 +259,7 @@ pub(super) async fn a12_d_late_heartbeat_neither_prolongs_nor_revives(site: &Sit
     stop(site, &mut child, "a12:x").await;
     site.set("a12:x", "lease_until = 1").await;
     let stage = Stage::Parent(gate.clone());
-    let mut heir = Box::pin(silent_heir(&w, "x", &stage));
+    let mut heir = Box::pin(took_over(silent_heir(&w, "x", &stage)));
     gate.stops(&mut heir).await;
     let row = at_rest(w.row("a12:x").await);
 
@@ -273,7 +273,7 @@ pub(super) async fn a12_d_late_heartbeat_neither_prolongs_nor_revives(site: &Sit
     child.say("Ok");
     assert_eq!(child.expect("ended"), "ClaimLost");
     gate.open();
-    assert_eq!(took_over(heir).await, "B");
+    assert_eq!(heir.await, "B");
 }
 
 pub(super) async fn a12_d_body_that_awaits_is_dropped_when_it_is_late(site: &Site) {
@@ -426,12 +426,12 @@ pub(super) async fn a12_the_first_record_of_two_stays(site: &Site) {
     let (w, other) = (site.worker().await, site.worker().await);
     let (late, early) = (Gate::new(), Gate::new());
     early.open();
-    let mut first = Box::pin(mail(&w, "x", "A", &late));
+    let mut first = Box::pin(executed(mail(&w, "x", "A", &late)));
     late.stops(&mut first).await;
     assert_eq!(executed(mail(&other, "x", "B", &early)).await, "B");
     let row = at_rest(w.row("a12-mail:x").await);
     late.open();
-    assert_eq!(executed(first).await, "A");
+    assert_eq!(first.await, "A");
     assert_eq!(at_rest(w.row("a12-mail:x").await), row);
     assert_eq!(replayed(mail(&w, "x", "C", &late)).await, "B");
     assert_eq!(site.effects("x"), 2);

@@ -37,24 +37,29 @@ impl Pool {
 
     /// The one number that a query gives.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
+        self.try_number(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    pub(crate) async fn try_number(&self, sql: &str) -> sqlx::Result<i64> {
         let statement = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
         match self {
             Self::Sqlite(pool) => statement.fetch_one(pool).await.map(|row| row.get(0)),
-            Self::Postgres(pool) => statement.fetch_one(pool).await.map(|row| i64::from(row.get::<i32, _>(0))),
+            Self::Postgres(pool) => {
+                statement.fetch_one(pool).await.map(|row| i64::from(row.get::<i32, _>(0)))
+            }
         }
-        .unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
     /// Does something with a connection in hand.
-    pub(crate) async fn with_connection(&self, deed: impl AsyncFnOnce()) {
+    pub(crate) async fn with_connection<T>(&self, deed: impl AsyncFnOnce() -> T) -> T {
         match self {
             Self::Sqlite(pool) => {
                 let _held = pool.acquire().await.expect("a connection");
-                deed().await;
+                deed().await
             }
             Self::Postgres(pool) => {
                 let _held = pool.acquire().await.expect("a connection");
-                deed().await;
+                deed().await
             }
         }
     }

@@ -63,7 +63,11 @@ impl Site {
     /// One more worker, with settings of its own.
     pub(crate) async fn worker_by(&self, set: impl FnOnce(Builder) -> Builder) -> Worker {
         let builder = set(Idem::builder().url(self.database.url()));
-        let idem = builder.connect().await.expect("a database of one's own");
+        self.worker_of(builder.connect().await.expect("a database of one's own"))
+    }
+
+    /// A worker with this handle.
+    pub(crate) fn worker_of(&self, idem: Idem) -> Worker {
         Worker { idem, ledger: Arc::clone(&self.ledger) }
     }
 
