@@ -247,7 +247,7 @@ where
     drive(call, |_| None, Box::pin(body()), type_name::<B>())
 }
 
-/// [`run`] with a function that judges the error.
+/// `run` with a function that judges the error.
 pub fn run_classified<R, T, E, B>(
     call: Call<R, T, E>,
     classify: impl FnOnce(&E) -> OnError,
@@ -291,7 +291,7 @@ where
     drive_sync(call, |_| None, body)
 }
 
-/// [`run_sync`] with a function that judges the error.
+/// `run_sync` with a function that judges the error.
 pub fn run_sync_classified<R, T, E, B>(
     call: Call<R, T, E>,
     classify: impl FnOnce(&E) -> OnError,
