@@ -119,7 +119,11 @@ pub(super) async fn a17_every_mode_and_shape_replays_nothing(site: &Site) {
     assert_eq!(executed(mail(&w, 2)).await, None);
     assert_eq!(replayed(mail(&w, 2)).await, None);
     assert_eq!((site.effects("1"), site.effects("2")), (1, 1));
-    assert_eq!(w.row("a17-mail:2").await.result.as_deref(), Some("null"), "which is not the lack of a result");
+    assert_eq!(
+        w.row("a17-mail:2").await.result.as_deref(),
+        Some("null"),
+        "which is not the lack of a result"
+    );
 }
 
 #[idempotent(key = "a17-some-none:<id>", idem = w.idem)]

@@ -302,7 +302,12 @@ pub(super) async fn a22_an_argument_that_cannot_be_converted_claims_nothing(site
 #[idempotent(key = "a22-pool:<id>", on_stale = "retry", idem = w.idem)]
 async fn pooled(w: &Worker, id: &str, pool: &Pool, panics: bool) -> Result<i64, Fault> {
     w.effect(id);
-    pool.with_connection(async || if panics { panic_any(Payload(42)) }).await;
+    pool.with_connection(async || {
+        if panics {
+            panic_any(Payload(42))
+        }
+    })
+    .await;
     Ok(pool.number("SELECT 7").await)
 }
 

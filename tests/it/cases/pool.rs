@@ -40,7 +40,9 @@ impl Pool {
         let statement = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
         match self {
             Self::Sqlite(pool) => statement.fetch_one(pool).await.map(|row| row.get(0)),
-            Self::Postgres(pool) => statement.fetch_one(pool).await.map(|row| i64::from(row.get::<i32, _>(0))),
+            Self::Postgres(pool) => {
+                statement.fetch_one(pool).await.map(|row| i64::from(row.get::<i32, _>(0)))
+            }
         }
         .unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
