@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span};
 use quote::ToTokens;
 use syn::{
     GenericArgument, GenericParam, Index, LitStr, Member, Path, PathArguments, TypeParamBound,
-    WherePredicate, parse_quote,
+    WherePredicate, ext::IdentExt, parse_quote,
 };
 
 use crate::{
@@ -142,7 +142,7 @@ impl Key {
     ) -> Option<Self> {
         let names: Vec<String> =
             parameters.iter().filter(|p| !p.is_made_up()).map(|p| p.name.clone()).collect();
-        let scope = Scope { function: &function.sig.ident.to_string(), parameters: &names };
+        let scope = Scope { function: &function.sig.ident.unraw().to_string(), parameters: &names };
         let Some(key) = &args.key else {
             if !args.gave("key") {
                 errors.at(Span::call_site(), missing_key(&scope));
