@@ -1,4 +1,8 @@
-//! The macros of idem. Use them through `idem-runtime`, which re-exports them.
+//! `#[idempotent]` and `#[derive(KeyPart)]`. Use them through `idem-runtime`, which re-exports them and holds what their
+//! expansions call.
+//!
+//! The attribute is read (`args`, `function`, `template`), every check is made in one place (`plan`), and what is left
+//! cannot fail (`expand`). On a mistake the function is emitted as it was written, beside one error for each mistake.
 
 mod args;
 mod errors;

@@ -1,0 +1,168 @@
+//! The documents say what is so: each test that they name exists, and what they show is what there is.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use idem_runtime::{Error, Key, KeyPart, idempotent};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(file: impl AsRef<Path>) -> String {
+    let file = root().join(file);
+    fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// The files below a folder with an extension.
+fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files(&path, extension, found);
+        } else if path.extension().is_some_and(|found| found == extension) {
+            found.push(path);
+        }
+    }
+}
+
+/// Each document, by its name.
+fn documents() -> impl Iterator<Item = (String, String)> {
+    let mut found = vec![root().join("README.md")];
+    files(&root().join("docs"), "md", &mut found);
+    found.into_iter().map(|path| (path.display().to_string(), read(&path)))
+}
+
+/// What stands in backticks outside of code blocks.
+fn quoted(document: &str) -> impl Iterator<Item = &str> {
+    let prose = document.split("```").step_by(2);
+    prose.flat_map(|prose| prose.split('`').skip(1).step_by(2))
+}
+
+/// Every function of the tests, and of the tests inside of the crates, by its bare name.
+fn functions() -> BTreeSet<String> {
+    let mut sources = Vec::new();
+    for folder in ["tests", "idem-runtime/src", "idem-macros/src", "examples/src"] {
+        files(&root().join(folder), "rs", &mut sources);
+    }
+    let mut functions = BTreeSet::new();
+    for source in sources {
+        let text = read(source);
+        for (_, rest) in text.match_indices("fn ").map(|(at, word)| text.split_at(at + word.len())) {
+            functions.extend(rest.split(|c: char| c != '_' && !c.is_alphanumeric()).next().map(str::to_owned));
+        }
+        // Tests that a macro makes of a list, a name on each line.
+        let listed = text.lines().map(|line| line.trim().trim_end_matches(" => attribute;"));
+        functions.extend(listed.filter(|line| line.contains('_') && !line.contains(' ')).map(str::to_owned));
+    }
+    functions
+}
+
+#[test]
+fn each_test_that_a_document_names_exists() {
+    const SUITES: [&str; 6] = ["conformance::", "cases::", "examples::", "record::tests::", "key::tests::", "expand::tests::"];
+    let functions = functions();
+    let mut named = 0;
+    for (document, text) in documents() {
+        for test in quoted(&text).filter(|text| SUITES.iter().any(|suite| text.starts_with(suite))) {
+            let name = test.rsplit("::").next().expect("a last segment");
+            assert!(functions.contains(name), "{document} names `{test}`, which is nowhere");
+            named += 1;
+        }
+    }
+    assert!(named > 60, "{named}");
+}
+
+#[test]
+fn each_refusal_that_is_documented_is_a_test_with_its_message() {
+    const FOLDERS: [&str; 4] = ["key/", "args/", "shape/", "types/"];
+    let text = read("docs/compile-errors.md");
+    let cases: Vec<_> = quoted(&text).filter(|text| FOLDERS.iter().any(|folder| text.starts_with(folder))).collect();
+    assert!(cases.len() > 30, "{cases:?}");
+    for case in cases {
+        assert!(root().join(format!("tests/ui/{case}.stderr")).exists(), "{case}");
+    }
+    let (_, rest) = text.split_once("```text\n").expect("a message");
+    let (shown, _) = rest.split_once("```").expect("its end");
+    assert!(read("tests/ui/key/unknown_placeholder.stderr").starts_with(shown), "{shown}");
+}
+
+#[test]
+fn each_file_that_a_document_links_exists() {
+    for (document, text) in documents() {
+        let folder = Path::new(&document).parent().expect("a folder").to_owned();
+        for (_, rest) in text.match_indices("](").map(|(at, mark)| text.split_at(at + mark.len())) {
+            let link = rest.split(')').next().expect("a link");
+            let file = link.split('#').next().expect("a file");
+            let local = !link.contains("://") && !file.is_empty();
+            assert!(!local || folder.join(file).exists(), "{document} links {link}");
+        }
+    }
+}
+
+#[test]
+fn the_expansion_that_is_shown_is_the_real_one() {
+    let text = read("docs/how-it-works.md");
+    let snapshot = read("idem-macros/snapshots/async_function.rs");
+    let (source, expansion) = snapshot.split_once("// expands to").expect("a snapshot with its mark");
+    for part in [source, expansion] {
+        assert!(text.contains(&format!("```rust,ignore\n{}\n```", part.trim())), "{part}");
+    }
+}
+
+#[derive(KeyPart)]
+struct Pair(&'static str, &'static str);
+
+#[derive(KeyPart)]
+struct Nested(Pair, Pair);
+
+#[idempotent(key = "billing:<user_id>:<month>", key_fn = billing, allow_overlap(the_same))]
+fn bill(user_id: u32, month: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[idempotent(key = "r:<a>:<b>", key_fn = two)]
+fn do_two(a: &str, b: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[idempotent(key = "k:<name>", key_fn = one)]
+fn do_one(name: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[idempotent(key = "k:<pair>", key_fn = pair, allow_overlap(do_one, do_nested))]
+fn do_pair(pair: Pair) -> Result<(), Error> {
+    Ok(())
+}
+
+#[idempotent(key = "k:<nested>", key_fn = nested, allow_overlap(do_one))]
+fn do_nested(nested: Nested) -> Result<(), Error> {
+    Ok(())
+}
+
+#[test]
+fn keys_are_rendered_as_documented() {
+    let keys: [Result<Key, Error>; 9] = [
+        billing(&42, &"2024-06"),
+        two(&"1:2", &"3"),
+        two(&"1", &"2:3"),
+        two(&"%3A", &"<b>"),
+        one(&"a b"),
+        one(&"é\u{a0}"),
+        one(&"a,b"),
+        pair(&Pair("a,b", "c")),
+        nested(&Nested(Pair("a", "b"), Pair("c,", "d:"))),
+    ];
+    let text = read("docs/keys.md");
+    let (_, rows) = text.split_once("| template | values | key |\n").expect("the table of keys");
+    let documented: Vec<_> = rows.lines().skip(1).take_while(|line| line.starts_with('|')).collect();
+    assert_eq!(documented.len(), keys.len());
+    for (row, key) in documented.into_iter().zip(keys) {
+        let key = key.expect("a key");
+        assert!(row.ends_with(&format!("`{key}` |")), "{row} is {key}");
+    }
+}
