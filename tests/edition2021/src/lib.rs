@@ -4,5 +4,6 @@
 pub mod strict_lints;
 
 #[cfg(test)]
+#[allow(clippy::duplicate_mod, reason = "`strict_lints` is public above so that `missing_docs` sees it")]
 #[path = "../../ui/pass/mod.rs"]
 mod pass;
