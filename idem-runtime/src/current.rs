@@ -100,7 +100,9 @@ pub fn current() -> Current {
 ///
 /// [`Error::OutsideJob`].
 pub fn try_current() -> Result<Current, Error> {
-    Context::current().map(|context| Current(Where::Inside(context))).ok_or(Error::OutsideJob)
+    Context::current()
+        .map(|context| Current(Where::Inside(context)))
+        .ok_or(Error::OutsideJob { called: "try_current" })
 }
 
 impl Current {

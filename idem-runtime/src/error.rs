@@ -127,8 +127,15 @@ pub enum Error {
         reason: String,
     },
     /// No `Idem` is installed in this process.
-    #[error("no `Idem` is installed; call `Idem::connect(url).await?.install()?` first, or pass `idem = …`")]
-    NotInstalled,
+    #[error(
+        "`{job}` did not run, for no `Idem` is installed; call `Idem::connect(url).await?.install()?` before, or \
+         write `idem = …` in its attribute"
+    )]
+    #[non_exhaustive]
+    NotInstalled {
+        /// The label of the job that was called.
+        job: &'static str,
+    },
     /// The key was entered again from inside its own execution, which would wait for itself.
     #[error("`{key}` was called again from inside its own execution")]
     #[non_exhaustive]
@@ -137,8 +144,14 @@ pub enum Error {
         key: Key,
     },
     /// There is no execution here: the call stands outside an idempotent job's body.
-    #[error("this is outside an idempotent job; call it from the body of an `#[idempotent]` function")]
-    OutsideJob,
+    #[error(
+        "`{called}` was called outside of an idempotent job; call it from the body of an `#[idempotent]` function"
+    )]
+    #[non_exhaustive]
+    OutsideJob {
+        /// What was called.
+        called: &'static str,
+    },
     /// The set-up is wrong: a URL, an option, a table.
     #[error("{message}")]
     #[non_exhaustive]
@@ -153,24 +166,40 @@ pub enum Error {
 /// The kind of an [`Error`], without its fields: what metrics and [`Outcome`](crate::Outcome) carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum ErrorKind {
+    /// [`Error::InProgress`].
     InProgress,
+    /// [`Error::NeedsReview`].
     NeedsReview,
+    /// [`Error::ClaimLost`].
     ClaimLost,
+    /// [`Error::Store`].
     Store,
+    /// [`Error::CompletionUnknown`].
     CompletionUnknown,
+    /// [`Error::ShuttingDown`].
     ShuttingDown,
+    /// [`Error::ServiceGone`].
     ServiceGone,
+    /// [`Error::AlreadyCompleted`].
     AlreadyCompleted,
+    /// [`Error::FingerprintMismatch`].
     FingerprintMismatch,
+    /// [`Error::KeyConflict`].
     KeyConflict,
+    /// [`Error::PreviouslyFailed`].
     PreviouslyFailed,
+    /// [`Error::ReplayUnreadable`].
     ReplayUnreadable,
+    /// [`Error::InvalidKey`].
     InvalidKey,
+    /// [`Error::NotInstalled`].
     NotInstalled,
+    /// [`Error::Reentered`].
     Reentered,
+    /// [`Error::OutsideJob`].
     OutsideJob,
+    /// [`Error::Config`].
     Config,
 }
 
@@ -217,7 +246,10 @@ impl Error {
             | Self::ReplayUnreadable { key, .. }
             | Self::Reentered { key } => Some(key),
             Self::Store { key, .. } | Self::ServiceGone { key } => key.as_ref(),
-            Self::InvalidKey { .. } | Self::NotInstalled | Self::OutsideJob | Self::Config { .. } => None,
+            Self::InvalidKey { .. }
+            | Self::NotInstalled { .. }
+            | Self::OutsideJob { .. }
+            | Self::Config { .. } => None,
         }
     }
 
@@ -238,9 +270,9 @@ impl Error {
             Self::PreviouslyFailed { .. } => ErrorKind::PreviouslyFailed,
             Self::ReplayUnreadable { .. } => ErrorKind::ReplayUnreadable,
             Self::InvalidKey { .. } => ErrorKind::InvalidKey,
-            Self::NotInstalled => ErrorKind::NotInstalled,
+            Self::NotInstalled { .. } => ErrorKind::NotInstalled,
             Self::Reentered { .. } => ErrorKind::Reentered,
-            Self::OutsideJob => ErrorKind::OutsideJob,
+            Self::OutsideJob { .. } => ErrorKind::OutsideJob,
             Self::Config { .. } => ErrorKind::Config,
         }
     }
@@ -250,7 +282,6 @@ impl Error {
     }
 }
 
-/// Why an encoded result is not stored or a claim's wait is rounded: seconds with one decimal.
 fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }

@@ -126,8 +126,8 @@ impl Idem {
         })
     }
 
-    pub(crate) fn installed() -> Result<Self, Error> {
-        INSTALLED.get().cloned().ok_or(Error::NotInstalled)
+    pub(crate) fn installed(job: &'static Job) -> Result<Self, Error> {
+        INSTALLED.get().cloned().ok_or(Error::NotInstalled { job: job.name() })
     }
 
     /// The row of a key, as it is now.

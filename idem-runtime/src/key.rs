@@ -35,12 +35,12 @@ impl Key {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidKey`] for an empty text, and for one with white space or control characters.
+    /// [`Error::InvalidKey`] for an empty text, and for one with control characters.
     pub fn from_text(text: &str) -> Result<Self, Error> {
         let reason = if text.is_empty() {
             "a key is not empty"
-        } else if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            "a key holds no white space and no control character; they are written `%XX`"
+        } else if text.contains(char::is_control) {
+            "a key holds no control character; in a rendered key they are written `%XX`"
         } else {
             return Ok(Self(text.into()));
         };

@@ -42,7 +42,7 @@ pub(super) struct Call {
 impl Call {
     pub(super) fn prepare(ticket: Ticket, place: &'static str) -> Result<Self, Error> {
         let Ticket { job, idem, key, fingerprint, problem } = ticket;
-        let idem = idem.map_or_else(Idem::installed, Ok)?;
+        let idem = idem.map_or_else(|| Idem::installed(job), Ok)?;
         if let Some(problem) = problem {
             return Err(problem);
         }

@@ -1,10 +1,10 @@
 #![allow(unused)]
 
-use idem_runtime::{Error, idempotent};
+use idem_runtime::{Error, Key, idempotent};
 
 #[idempotent(key = "billing:<user_id>")]
 async fn job(user_id: u64) -> Result<u64, Error> {
-    let _: u64 = "5".parse::<u64>().map_err(|_| Error::NotInstalled)?;
+    let _ = Key::from_text("5")?;
     drop(user_id);
 }
 
