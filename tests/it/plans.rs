@@ -14,7 +14,7 @@ use idem_tests::Backend;
 use sqlx::{Connection, PgConnection, raw_sql};
 
 const OWNER: &str = "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f";
-const LEASE: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_mins(1);
 
 fn claim() -> NewRow {
     NewRow {
