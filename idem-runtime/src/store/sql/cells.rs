@@ -7,7 +7,6 @@ use crate::{
     store::{ErrorClass, StoreError},
 };
 
-/// The columns that [`record`] reads, in its order, but for the key before them and the times behind them.
 const CONTEXT: &str = "reading a row";
 
 /// A row's cells, from left to right.

@@ -25,7 +25,12 @@ const INSERT_ONE: &str = "
     ON CONFLICT (key) DO NOTHING
     RETURNING key, fence";
 
+/// The rows of a batch, one JSON object each.
+// Materialized, because every mention of `json_each.value` writes the object out and reads it in again.
+const ITEMS: &str = "item AS MATERIALIZED (SELECT value FROM json_each(?1))";
+
 const INSERT_MANY: &str = "
+    WITH {items}
     INSERT INTO {table} {into}
     SELECT value ->> 'key', value ->> 'status', value ->> 'job', value ->> 'template', value ->> 'mode',
         value ->> 'on_stale', value ->> 'owner', value ->> 'attempt', value ->> 'takeovers',
@@ -35,7 +40,7 @@ const INSERT_MANY: &str = "
         COALESCE({now} + (value ->> 'alerted_in'), value ->> 'alerted_at'),
         MAX({now}, {floor} + 1), CURRENT_TIMESTAMP,
         CASE value ->> 'status' WHEN 'completed' THEN CURRENT_TIMESTAMP END
-    FROM json_each(?1) WHERE true
+    FROM item WHERE true
     ON CONFLICT (key) DO NOTHING
     RETURNING key, fence";
 
@@ -55,11 +60,11 @@ const REPLACE: &str = "
     RETURNING fence";
 
 const FINISH_MANY: &str = "
-    WITH finish AS MATERIALIZED (
+    WITH {items}, finish AS MATERIALIZED (
         SELECT value ->> 'key' AS key, value ->> 'owner' AS owner, value ->> 'fence' AS fence,
             value ->> 'status' AS status, value ->> 'result' AS result, value ->> 'error' AS error,
             value ->> 'expires_in' AS expires_in, value ->> 'withdrawn' AS withdrawn
-        FROM json_each(?1)
+        FROM item
     )
     UPDATE {table} AS held SET
         status = finish.status,
@@ -91,10 +96,10 @@ const FINISH_ONE: &str = "
     RETURNING key, fence";
 
 const RENEW: &str = "
-    WITH renew AS MATERIALIZED (
+    WITH {items}, renew AS MATERIALIZED (
         SELECT value ->> 'key' AS key, value ->> 'owner' AS owner, value ->> 'fence' AS fence,
             value ->> 'lease' AS lease
-        FROM json_each(?1)
+        FROM item
     )
     UPDATE {table} AS held SET lease_until = {now} + renew.lease
     FROM renew
@@ -150,6 +155,7 @@ impl Statements {
                 .replace("{record}", RECORD)
                 .replace("{expected}", EXPECTED)
                 .replace("{expired}", EXPIRED)
+                .replace("{items}", ITEMS)
                 .replace("{into}", INTO)
                 .replace("{floor}", FLOOR)
                 .replace("{born}", BORN)
