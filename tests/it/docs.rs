@@ -107,6 +107,12 @@ fn each_file_that_a_document_links_exists() {
 }
 
 #[test]
+fn the_readme_counts_the_deliveries() {
+    let deliveries = read("examples/data/deliveries.jsonl").lines().count();
+    assert!(read("README.md").contains(&format!("# {deliveries} deliveries of 80 charges")), "{deliveries}");
+}
+
+#[test]
 fn the_expansion_that_is_shown_is_the_real_one() {
     let text = read("docs/how-it-works.md");
     let snapshot = read("idem-macros/snapshots/async_function.rs");
