@@ -25,7 +25,13 @@ pub use terminal::Terminal;
 /// Where keys are kept unless `IDEM_DATABASE_URL` says otherwise.
 pub const DEFAULT_DATABASE: &str = "sqlite://idem.db";
 
-/// The README's code runs as a test.
+/// The code of the documents runs as tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
+mod documents {
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../docs/modes.md")]
+    struct Modes;
+    #[doc = include_str!("../../docs/operating.md")]
+    struct Operating;
+}

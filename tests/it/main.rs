@@ -2,6 +2,7 @@
 
 mod cases;
 mod conformance;
+mod docs;
 mod examples;
 #[path = "../ui/pass/mod.rs"]
 mod pass;
