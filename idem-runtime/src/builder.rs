@@ -12,6 +12,9 @@ use crate::{
     store::{self, ErrorClass, Store, StoreError, StoreOptions},
 };
 
+/// What any limit comes to that is longer: a century. Clocks that count on from now can hold it.
+const FOREVER: Duration = Duration::from_hours(24 * 36_500);
+
 /// Sets the details of an [`Idem`].
 #[derive(Debug, Clone)]
 #[must_use]
@@ -99,31 +102,31 @@ impl Builder {
 
     /// How long a claim or a look-up waits for a busy or absent store; 5 s by default.
     pub fn store_timeout(mut self, timeout: Duration) -> Self {
-        self.limits.store_timeout = timeout;
+        self.limits.store_timeout = timeout.min(FOREVER);
         self
     }
 
     /// How long `record_after` tries to record an effect that happened; 30 s by default.
     pub fn record_for(mut self, duration: Duration) -> Self {
-        self.limits.record_for = duration;
+        self.limits.record_for = duration.min(FOREVER);
         self
     }
 
     /// When a claim without owner (a foreign worker's) needs review; 15 minutes by default.
     pub fn foreign_stale_after(mut self, duration: Duration) -> Self {
-        self.limits.foreign_stale_after = duration;
+        self.limits.foreign_stale_after = duration.min(FOREVER);
         self
     }
 
     /// What `Error::NeedsReview` answers as `retry_after`; 15 minutes by default.
     pub fn review_retry_after(mut self, duration: Duration) -> Self {
-        self.limits.review_after = duration;
+        self.limits.review_after = duration.min(FOREVER);
         self
     }
 
     /// How long a released row, with its history, is kept from purging; 24 hours by default.
     pub fn keep_released_for(mut self, duration: Duration) -> Self {
-        self.limits.released_for = duration;
+        self.limits.released_for = duration.min(FOREVER);
         self
     }
 

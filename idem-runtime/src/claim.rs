@@ -35,17 +35,25 @@ pub(crate) struct Lease {
 #[derive(Debug, Clone, Copy)]
 struct LeaseState {
     ends: Instant,
+    /// Its end has passed. A renewal that is confirmed after all ends that.
+    lapsed: bool,
+    /// For good.
     lost: bool,
 }
 
 impl Lease {
     /// A lease that counts from when its claim was sent.
     pub(crate) fn new(term: Duration, sent: Instant) -> Self {
-        Self { term, state: watch::Sender::new(LeaseState { ends: sent + term, lost: false }) }
+        Self { term, state: watch::Sender::new(LeaseState { ends: sent + term, lapsed: false, lost: false }) }
     }
 
     pub(crate) fn term(&self) -> Duration {
         self.term
+    }
+
+    /// When the claim, or the renewal that was confirmed last, was sent.
+    pub(crate) fn began(&self) -> Instant {
+        self.ends() - self.term
     }
 
     /// The local end of the lease, as things are.
@@ -60,10 +68,18 @@ impl Lease {
 
     /// A renewal that was sent at `sent` was confirmed: the claim stands, also if its local end had passed.
     pub(crate) fn renew(&self, sent: Instant) {
-        self.state.send_modify(|state| state.ends = state.ends.max(sent + self.term));
+        self.state.send_modify(|state| {
+            state.ends = state.ends.max(sent + self.term);
+            state.lapsed = false;
+        });
     }
 
-    /// The row belongs to somebody else, or nothing was confirmed for a whole lease.
+    /// Nothing was confirmed for a whole lease.
+    pub(crate) fn lapse(&self) {
+        self.state.send_if_modified(|state| !std::mem::replace(&mut state.lapsed, true));
+    }
+
+    /// The row belongs to somebody else, or nobody is left to renew the lease.
     pub(crate) fn lose(&self) {
         self.state.send_if_modified(|state| !std::mem::replace(&mut state.lost, true));
     }
@@ -71,7 +87,7 @@ impl Lease {
     /// Resolves when the lease is lost.
     pub(crate) async fn lost(&self) {
         // The sender lives in `self`, so waiting cannot fail.
-        let _ = self.state.subscribe().wait_for(|state| state.lost).await;
+        let _ = self.state.subscribe().wait_for(|state| state.lost || state.lapsed).await;
     }
 }
 

@@ -51,7 +51,7 @@ impl Entry {
             key: Arc::clone(claim.key()),
             owner: claim.owner().to_owned(),
             fence: claim.fence(),
-            due: Instant::now() + lease.term() / 3,
+            due: lease.began() + lease.term() / 3,
             lease,
             heartbeat,
         }
@@ -142,7 +142,7 @@ impl Live {
         let mut due = Vec::new();
         for (&id, entry) in &mut executions.claims {
             if entry.lease.ends() <= now {
-                entry.lease.lose();
+                entry.lease.lapse();
             }
             if entry.heartbeat && entry.due <= now {
                 entry.due = now + entry.lease.term() / 3;

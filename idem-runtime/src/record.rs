@@ -121,10 +121,15 @@ impl Record {
         self.owner.as_deref() == Some(owner) && self.fence == fence
     }
 
-    /// Whether the holder of a `processing` row is seen alive.
+    /// Whether the holder is seen alive: its lease runs, also under review, where a holder that was only silent for a
+    /// while goes on.
     #[must_use]
     pub fn is_alive(&self, now: i64, foreign_stale_after: Duration) -> bool {
-        self.status == Status::Processing && now < self.stale_at(foreign_stale_after)
+        match self.status {
+            Status::Processing => now < self.stale_at(foreign_stale_after),
+            Status::NeedsReview => self.lease_until.is_some_and(|end| now < end),
+            _ => false,
+        }
     }
 
     fn stale_at(&self, foreign_stale_after: Duration) -> i64 {
@@ -513,7 +518,9 @@ mod tests {
     #[test]
     fn a_holder_is_seen_alive_while_its_lease_runs() {
         every_row(|record, s| {
-            assert_eq!(record.is_alive(NOW, FOREIGN), s.status == "processing" && s.left > 0, "{record:#?}");
+            let claimed = s.status == "processing" && s.left > 0;
+            let reviewed = s.status == "needs_review" && record.lease_until.is_some() && s.left > 0;
+            assert_eq!(record.is_alive(NOW, FOREIGN), claimed || reviewed, "{record:#?}");
         });
     }
 

@@ -4,16 +4,22 @@ use std::{
     future::{Future, IntoFuture},
     pin::Pin,
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     error::Error,
     idem::{Idem, store_error},
     record::{Record, Status},
-    store::{Answer, Audit, Moment, NewRow, Replace, StoreError},
+    service::LONGEST_STATEMENT,
+    store::{Answer, Audit, ErrorClass, Moment, NewRow, Replace, Reply, StoreError},
 };
+
+/// The pause before a write is sent again.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What a person found out about a key's effect.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +122,8 @@ impl Resolve {
             row: deed.row(&record, resolution),
         };
         let store = Arc::clone(deed.idem.service().store());
-        match deed.write(async move { store.replace(&replace).await }).await? {
+        let until = deed.until();
+        match deed.write(async move { patiently(until, || store.replace(&replace)).await }).await? {
             Answer::Written { .. } => Ok(Resolved::Changed { from: record.status, to, reenqueue }),
             Answer::Found(now) => Ok(changed_meanwhile(&now.status)),
             Answer::Gone => Ok(Resolved::NotFound),
@@ -175,7 +182,9 @@ impl Forget {
         let audit = self.deed.audit(&record, FORGOTTEN);
         let store = Arc::clone(self.deed.idem.service().store());
         let (key, expected) = (record.key.clone(), record.version());
-        let forgotten = self.deed.write(async move { store.forget(&key, &expected, &audit).await }).await?;
+        let until = self.deed.until();
+        let forgetting = async move { patiently(until, || store.forget(&key, &expected, &audit)).await };
+        let forgotten = self.deed.write(forgetting).await?;
         if forgotten {
             let to = Status::Other(FORGOTTEN.into());
             Ok(Resolved::Changed { from: record.status, to, reenqueue: true })
@@ -197,6 +206,30 @@ impl IntoFuture for Forget {
 fn changed_meanwhile(status: &Status) -> Resolved {
     Resolved::Refused {
         reason: format!("the row changed in the meantime (it was last seen `{status}`); look again"),
+    }
+}
+
+/// Sends a write until it is answered. A lost reply makes no second write: each names the version that it expects.
+async fn patiently<'a, T>(
+    until: Option<Instant>,
+    send: impl Fn() -> Reply<'a, T> + Send,
+) -> Result<T, StoreError> {
+    let Some(until) = until else { return send().await };
+    loop {
+        let limit = LONGEST_STATEMENT.min(until.saturating_duration_since(Instant::now()));
+        let error = match timeout(limit, send()).await {
+            Ok(Err(error)) if error.class != ErrorClass::Permanent => error,
+            Ok(done) => return done,
+            Err(_) => StoreError::new(
+                ErrorClass::Transient,
+                "waiting for the database",
+                format!("no answer within {limit:?}"),
+            ),
+        };
+        if Instant::now() >= until {
+            return Err(error);
+        }
+        sleep(PAUSE).await;
     }
 }
 
@@ -229,7 +262,7 @@ impl Deed {
         let alive = record.is_alive(record.now, self.idem.service().limits().foreign_stale_after);
         let reason = match &record.status {
             _ if self.force => None,
-            Status::Processing if alive => {
+            Status::Processing | Status::NeedsReview if alive => {
                 let owner = record.owner.as_deref().unwrap_or("a foreign worker");
                 let worker = record.worker.as_deref().unwrap_or("unknown");
                 let left = record.lease_until.map_or(0, |end| end - record.now) / 1_000_000;
@@ -278,6 +311,12 @@ impl Deed {
             },
             ..NewRow::with_history(record, status)
         }
+    }
+
+    /// Until when a busy or absent store is waited for; a store that answers at once needs no clock.
+    fn until(&self) -> Option<Instant> {
+        let service = self.idem.service();
+        (!service.store().is_local()).then(|| service.patience(None).until)
     }
 
     /// Writes, whatever becomes of the caller.

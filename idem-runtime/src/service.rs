@@ -135,7 +135,7 @@ pub(crate) struct Patience {
 }
 
 /// The longest that any statement may take.
-const LONGEST_STATEMENT: Duration = Duration::from_millis(2_500);
+pub(crate) const LONGEST_STATEMENT: Duration = Duration::from_millis(2_500);
 
 impl Patience {
     /// Patience with a lease: statements stay below a third of it.
@@ -163,6 +163,9 @@ struct Request {
     alone: bool,
     /// When the first statement was sent that may have been carried out.
     sent: Option<Instant>,
+    /// The owner of a claim whose caller was told that the store did not answer: where the claim was made all the
+    /// same, it is given back.
+    seeks: Option<String>,
 }
 
 /// A bounded place in the queue.
@@ -377,7 +380,8 @@ impl Service {
         let place = if bounded { Some(self.place()?) } else { None };
         let (reply, answer) = oneshot::channel();
         let claims = lease.map(|lease| (self.clone(), lease));
-        let request = Request { work, claims, patience, reply, place, tries: 0, alone: false, sent: None };
+        let request =
+            Request { work, claims, patience, reply, place, tries: 0, alone: false, sent: None, seeks: None };
         self.send(Message::Request(Box::new(request)))?;
         Ok(Waiting::Queued(answer))
     }

@@ -1,5 +1,6 @@
 //! The integration tests of the workspace, in one binary.
 
+mod breaks;
 mod cases;
 mod conformance;
 mod docs;

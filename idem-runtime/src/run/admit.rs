@@ -63,12 +63,9 @@ impl Call {
         if outer.as_ref().is_some_and(|outer| outer.holds(idem.service(), &key)) {
             return Err(Error::Reentered { key });
         }
-        if idem.is_closing() {
-            return Err(Error::ShuttingDown { key });
-        }
         let stored = key.stored();
         let waits_until = job.wait_limit().map(|limit| Instant::now() + limit);
-        Ok(Self {
+        let call = Self {
             job,
             idem,
             key,
@@ -77,7 +74,13 @@ impl Call {
             outer,
             waits_until,
             pause: SHORTEST_WAIT,
-        })
+        };
+        call.check_open()?;
+        Ok(call)
+    }
+
+    fn check_open(&self) -> Result<(), Error> {
+        if self.idem.is_closing() { Err(Error::ShuttingDown { key: self.key.clone() }) } else { Ok(()) }
     }
 
     fn service(&self) -> &Service {
@@ -105,9 +108,12 @@ impl Call {
         let give_up = self.patience().until;
         let mut seen = Seen::Absent;
         for _ in 0..LOOKS {
+            if !matches!(seen, Seen::Held(_)) {
+                self.check_open()?;
+            }
             seen = match seen {
                 Seen::Absent => self.insert().await?,
-                Seen::Held(grant) => match self.enter(grant) {
+                Seen::Held(grant) => match self.enter(grant)? {
                     Some(execution) => return Ok(Admitted::Run(execution)),
                     None if Instant::now() < give_up => Seen::Absent,
                     None => return Err(self.too_slow()),
@@ -127,9 +133,9 @@ impl Call {
     pub(super) async fn look_up(mut self) -> Result<Admitted, Error> {
         let mut seen = self.read().await?;
         loop {
-            let Seen::Row(record) = seen else { return Ok(Admitted::Run(self.execution(None, 1))) };
+            let Seen::Row(record) = seen else { return Ok(Admitted::Run(self.execution(None, 1)?)) };
             seen = match record::decide(Some(&record), record.now, &self.terms()) {
-                Decision::Run(_) => return Ok(Admitted::Run(self.execution(None, 1))),
+                Decision::Run(_) => return Ok(Admitted::Run(self.execution(None, 1)?)),
                 Decision::Busy { retry_after } => self.wait(retry_after).await?,
                 answer => return self.answer(answer, record),
             };
@@ -289,6 +295,7 @@ impl Call {
             let pause = retry_after.unwrap_or(self.pause).min(self.pause).max(SHORTEST_WAIT).min(left);
             self.pause = (self.pause * 2).min(LONGEST_WAIT);
             self.service().sleep(pause).await.map_err(|failure| self.failed(failure))?;
+            self.check_open()?;
             // Only a look that finds the key still busy waits on: it writes nothing.
             let seen = self.read().await?;
             let Seen::Row(record) = &seen else { return Ok(seen) };
@@ -299,11 +306,12 @@ impl Call {
     }
 
     /// Enters a claim, unless its lease has passed already: then it is given back.
-    fn enter(&self, grant: Grant) -> Option<Box<Execution>> {
+    fn enter(&self, grant: Grant) -> Result<Option<Box<Execution>>, Error> {
         let Grant { claim, standing, number } = grant;
         if claim.lease().is_lost() {
-            return None;
+            return Ok(None);
         }
+        let mut execution = self.execution(Some(claim), u32::try_from(number).unwrap_or(1))?;
         if standing == Standing::Stale {
             tracing::warn!(
                 job = self.job.name(),
@@ -312,14 +320,16 @@ impl Call {
                 "took over a stale claim"
             );
         }
-        let mut execution = self.execution(Some(claim), u32::try_from(number).unwrap_or(1));
         execution.took_over = standing == Standing::Stale;
-        Some(execution)
+        Ok(Some(execution))
     }
 
-    fn execution(&self, claim: Option<Claim>, attempt: u32) -> Box<Execution> {
+    fn execution(&self, claim: Option<Claim>, attempt: u32) -> Result<Box<Execution>, Error> {
         let live = self.service().live();
         let membership = live.join(&self.stored, claim.as_ref(), self.job.heartbeat());
+        // From here on a shutdown waits for this execution. One that came before is seen now; dropping the claim gives
+        // it back.
+        self.check_open()?;
         let context = Arc::new(Context {
             service: self.service().clone(),
             key: self.key.clone(),
@@ -329,7 +339,7 @@ impl Call {
             mark: AtomicBool::new(false),
             outer: self.outer.clone(),
         });
-        Box::new(Execution {
+        Ok(Box::new(Execution {
             job: self.job,
             idem: self.idem.clone(),
             stored: Arc::clone(&self.stored),
@@ -339,7 +349,7 @@ impl Call {
             _membership: membership,
             took_over: false,
             slot: None,
-        })
+        }))
     }
 }
 

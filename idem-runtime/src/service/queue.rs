@@ -18,8 +18,8 @@ use tokio::{
 
 use super::{Done, Failure, Message, Patience, Request, Work, perform_alone};
 use crate::{
-    claim::Claim,
-    record::Record,
+    claim::{Claim, Lease},
+    record::{Record, Status},
     store::{Answer, ErrorClass, Finish, Insert, Store, StoreError},
 };
 
@@ -63,6 +63,7 @@ impl Kind {
 struct Batch {
     kind: Kind,
     requests: Vec<Request>,
+    sent: Instant,
     outcome: Result<Vec<Done>, StoreError>,
 }
 
@@ -252,7 +253,7 @@ impl Queue {
                     format!("no answer within {limit:?}"),
                 )),
             };
-            Batch { kind, requests, outcome }
+            Batch { kind, requests, sent: now, outcome }
         });
     }
 
@@ -273,17 +274,20 @@ impl Queue {
                     }
                 }
             }
-            Err(error) => self.again(batch.requests, &error),
+            Err(error) => self.again(batch.requests, batch.sent, &error),
         }
         for key in &keys {
             self.release(key);
         }
     }
 
-    /// Answers those that wait behind a claim with the row that it met: they came before the answer did.
+    /// Answers those that wait behind a claim with the row that it met: they came before the answer did. One that was
+    /// sent before may have made that row itself, and asks on its own.
     fn share(&mut self, key: &Arc<str>, record: &Record) {
         let Some(others) = self.behind.get_mut(key) else { return };
-        while others.front().is_some_and(|request| matches!(request.work, Work::Insert(_) | Work::Read(_))) {
+        while others.front().is_some_and(|request| {
+            request.sent.is_none() && matches!(request.work, Work::Insert(_) | Work::Read(_))
+        }) {
             if let Some(request) = others.pop_front() {
                 // A row that was found grants nothing.
                 let _ = request.answer(Done::Answer(Answer::Found(Box::new(record.clone()))));
@@ -298,12 +302,12 @@ impl Queue {
         self.behind.entry(Arc::clone(request.work.key())).or_default().push_front(request);
     }
 
-    fn again(&mut self, requests: Vec<Request>, error: &StoreError) {
+    fn again(&mut self, requests: Vec<Request>, sent: Instant, error: &StoreError) {
         let now = Instant::now();
         let shared = requests.len() > 1 && error.class != ErrorClass::Transient;
         for mut request in requests {
-            if error.class == ErrorClass::Locked {
-                // Nothing was written, so no lease has begun.
+            if error.class == ErrorClass::Locked && request.sent == Some(sent) {
+                // Nothing was written, so no lease has begun; an earlier sending may have been carried out.
                 request.sent = None;
             }
             if shared {
@@ -311,7 +315,8 @@ impl Queue {
                 request.alone = true;
                 self.paused.push((now, request));
             } else if request.gives_up(error, now) {
-                request.refuse(StoreError::new(error.class, error.context, error.source.to_string()));
+                let error = StoreError::new(error.class, error.context, error.source.to_string());
+                self.paused.extend(request.refuse(error).map(|search| (now + SHORTEST_PAUSE, search)));
             } else {
                 let pause =
                     self.pause(request.tries).min(request.patience.until.saturating_duration_since(now));
@@ -335,12 +340,22 @@ impl Request {
     fn unheard(finish: Finish, patience: Patience) -> Self {
         let (reply, _) = oneshot::channel();
         let work = Work::Finish(finish);
-        Self { work, claims: None, patience, reply, place: None, tries: 0, alone: false, sent: None }
+        Self {
+            work,
+            claims: None,
+            patience,
+            reply,
+            place: None,
+            tries: 0,
+            alone: false,
+            sent: None,
+            seeks: None,
+        }
     }
 
     /// Whether nobody waits for this request and it has not begun anything.
     fn is_abandoned(&self) -> bool {
-        self.place.is_some() && self.sent.is_none() && self.reply.is_closed()
+        self.place.is_some() && self.sent.is_none() && self.seeks.is_none() && self.reply.is_closed()
     }
 
     fn gives_up(&self, error: &StoreError, now: Instant) -> bool {
@@ -350,6 +365,9 @@ impl Request {
     /// Hands the answer over; a claim whose caller is gone comes back.
     #[must_use]
     fn answer(self, done: Done) -> Option<Claim> {
+        if let Some(owner) = &self.seeks {
+            return self.found(owner, done);
+        }
         let done = match (done, &self.claims) {
             (Done::Answer(answer), Some((service, lease))) => {
                 service.granted(&self.work, *lease, self.sent.unwrap_or_else(Instant::now), answer)
@@ -362,8 +380,26 @@ impl Request {
         }
     }
 
-    fn refuse(self, error: StoreError) {
+    /// The claim that was sought, where it was made after all.
+    fn found(&self, owner: &str, done: Done) -> Option<Claim> {
+        let (Done::Read(Some(record)) | Done::Answer(Answer::Found(record))) = done else { return None };
+        let (service, lease) = self.claims.as_ref()?;
+        let made = record.status == Status::Processing && record.owner.as_deref() == Some(owner);
+        let lease = Lease::new(*lease, self.sent.unwrap_or_else(Instant::now));
+        let key = Arc::clone(self.work.key());
+        made.then(|| Claim::new(service.clone(), key, owner.to_owned(), record.fence, lease))
+    }
+
+    /// Tells the caller that it came to nothing. Where the store may have made a claim all the same, what is left is
+    /// the search for it, for as long as the claim would count.
+    fn refuse(self, error: StoreError) -> Option<Self> {
         let _ = self.reply.send(Err(Failure::Store(error)));
+        let (_, lease) = self.claims.as_ref()?;
+        let patience = Patience { until: self.sent? + *lease, insist: false, ..self.patience };
+        let seeks = Some(self.work.owner()?.to_owned());
+        let (reply, _) = oneshot::channel();
+        let work = Work::Read(Arc::clone(self.work.key()));
+        Some(Self { work, patience, reply, tries: 0, alone: false, sent: None, seeks, ..self })
     }
 }
 

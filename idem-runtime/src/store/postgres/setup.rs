@@ -42,6 +42,13 @@ impl PostgresStore {
                 are written; name the primary";
             return Ok(Err(text.to_owned()));
         }
+        let encoding = encoding(connection).await?;
+        if !["UTF8", "SQL_ASCII"].contains(&encoding.as_str()) {
+            return Ok(Err(format!(
+                "the database has the encoding {encoding}, which cannot hold every key and result; create one with \
+                 `ENCODING 'UTF8'`"
+            )));
+        }
         if self.is_complete(connection).await? == Ok(true) {
             return Ok(Ok(()));
         }
@@ -93,6 +100,10 @@ impl PostgresStore {
 async fn is_read_only(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let sql = "SELECT current_setting('transaction_read_only') = 'on'";
     query::<Postgres>(sql).fetch_one(connection).await?.try_get(0)
+}
+
+async fn encoding(connection: &mut PgConnection) -> Result<String, sqlx::Error> {
+    query::<Postgres>("SELECT current_setting('server_encoding')").fetch_one(connection).await?.try_get(0)
 }
 
 /// Says what to do where Postgres only says what is.
