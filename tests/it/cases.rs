@@ -19,10 +19,10 @@ mod c17;
 mod c2;
 mod c3;
 mod c6;
-mod call;
-mod gate;
+pub(crate) mod call;
+pub(crate) mod gate;
 mod pool;
-mod site;
+pub(crate) mod site;
 
 use idem_tests::Backend;
 use site::Site;

@@ -1,5 +1,6 @@
 //! The integration tests of the workspace, in one binary.
 
+mod bad_input;
 mod cases;
 mod conformance;
 mod docs;
