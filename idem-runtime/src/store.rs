@@ -423,7 +423,7 @@ impl StoreOptions {
 /// [`Error::Config`] for a malformed URL, a scheme that is not known or not compiled in, a table or schema name that
 /// is not an identifier.
 pub fn open(options: &StoreOptions) -> Result<Arc<dyn Store>, Error> {
-    let scheme = options.url.split(':').next().unwrap_or_default();
+    let scheme = options.url.split_once(':').map_or("", |(scheme, _)| scheme);
     match scheme {
         "memory" if options.url == "memory:" => Ok(Arc::new(memory::MemoryStore::default())),
         #[cfg(feature = "sqlite")]

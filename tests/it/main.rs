@@ -1,6 +1,7 @@
 //! The integration tests of the workspace, in one binary.
 
 mod breaks;
+mod bad_input;
 mod cases;
 mod conformance;
 mod docs;

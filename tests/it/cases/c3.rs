@@ -22,11 +22,11 @@ async fn two_queries(w: &Worker, id: u32, pool: &Pool) -> Result<i64, Error> {
 }
 
 /// As many jobs at once as the pool has connections, and three times as many, heartbeats and all.
-async fn all_end(site: &Site, size: u32) {
+async fn all_end(site: &Site, connections: u32) {
     let w = site.worker().await;
-    let pool = Pool::of(site, size).await;
+    let pool = Pool::of(site, connections).await;
     let began = Instant::now();
-    for jobs in [size, 3 * size] {
+    for jobs in [connections, 3 * connections] {
         let mut running = JoinSet::new();
         for id in 0..jobs {
             let (w, pool) = (w.clone(), pool.clone());
@@ -35,10 +35,10 @@ async fn all_end(site: &Site, size: u32) {
         assert!(running.join_all().await.into_iter().all(|sum| sum == 2));
     }
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
-    assert_eq!(site.effects("ran"), 4 * usize::try_from(size).expect("small"));
+    assert_eq!(site.effects("ran"), 4 * usize::try_from(connections).expect("small"));
     let (open, idle) = pool.connections();
     assert_eq!((open, u32::try_from(idle).expect("small")), (open, open), "all connections are back");
-    assert!(open <= size);
+    assert!(open <= connections);
 }
 
 pub(super) async fn c3_jobs_share_a_pool_of_one(site: &Site) {

@@ -17,19 +17,19 @@ pub(crate) enum Pool {
 }
 
 impl Pool {
-    /// One of at most `size` connections, for which a caller waits 3 seconds.
-    pub(crate) async fn of(site: &Site, size: u32) -> Self {
+    /// One of at most `connections` connections, for which a caller waits 3 seconds.
+    pub(crate) async fn of(site: &Site, connections: u32) -> Self {
         let patience = Duration::from_secs(3);
         match site.backend() {
             Backend::Memory => panic!("memory has no connections"),
             Backend::Sqlite => {
                 let options: SqliteConnectOptions = site.database.url().parse().expect("a SQLite URL");
                 let options = options.create_if_missing(true);
-                let pool = SqlitePoolOptions::new().max_connections(size).acquire_timeout(patience);
+                let pool = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(patience);
                 Self::Sqlite(pool.connect_with(options).await.expect("a pool"))
             }
             Backend::Postgres => {
-                let pool = PgPoolOptions::new().max_connections(size).acquire_timeout(patience);
+                let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(patience);
                 Self::Postgres(pool.connect(site.database.url()).await.expect("a pool"))
             }
         }

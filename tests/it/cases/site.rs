@@ -14,7 +14,13 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row, SqliteConnection,
     sqlite::SqliteConnectOptions,
 };
-use tokio::{sync::OnceCell, time::sleep};
+use tokio::{
+    sync::OnceCell,
+    time::{sleep, timeout},
+};
+
+/// How long a case may take, on a machine that is busy with others.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 const URL: &str = "IDEM_CASE_URL";
 const LEDGER: &str = "IDEM_CASE_LEDGER";
@@ -38,7 +44,8 @@ impl Site {
     /// Plays a case on a back end. One that is missing here is said aloud; the test runner counts it as not covered.
     pub(crate) async fn plays(backend: Backend, case: impl AsyncFnOnce(&Site)) {
         if backend.available() {
-            case(&Self::on(backend)).await;
+            let site = Self::on(backend);
+            timeout(PATIENCE, case(&site)).await.expect("a case that ends");
         } else {
             eprintln!("{backend} is missing here: `cargo xtask test` starts it");
         }
