@@ -54,8 +54,9 @@ fn main() -> anyhow::Result<()> {
 async fn compare(arguments: &Arguments) -> anyhow::Result<()> {
     let url = match &arguments.url {
         Some(url) => url.clone(),
-        None => std::env::var("IDEM_BENCH_POSTGRES_URL")
-            .context("no server: set `IDEM_BENCH_POSTGRES_URL`, or run `cargo xtask bench`, which starts one")?,
+        None => std::env::var("IDEM_BENCH_POSTGRES_URL").context(
+            "no server: set `IDEM_BENCH_POSTGRES_URL`, or run `cargo xtask bench`, which starts one",
+        )?,
     };
     let rounds = arguments.rounds.unwrap_or(if arguments.quick { 7 } else { 15 });
     let callers = match arguments.callers.as_slice() {
@@ -63,8 +64,7 @@ async fn compare(arguments: &Arguments) -> anyhow::Result<()> {
         [] => &[1, 16, 64, 256, 1024][..],
         chosen => chosen,
     };
-    let by_hand =
-        Arc::new(ByHand::set_up(&url).await.context("setting up the hand-written pattern")?);
+    let by_hand = Arc::new(ByHand::set_up(&url).await.context("setting up the hand-written pattern")?);
     let ours = Arc::new(Ours::set_up(&url).await.context("setting up the library")?);
     let keys = AtomicU64::new(1);
 

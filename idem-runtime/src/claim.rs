@@ -34,7 +34,8 @@ pub(crate) struct Lease {
 
 #[derive(Debug, Clone, Copy)]
 struct LeaseState {
-    ends: Instant,
+    /// When the claim, or the renewal that was confirmed last, was sent.
+    began: Instant,
     /// Its end has passed. A renewal that is confirmed after all ends that.
     lapsed: bool,
     /// For good.
@@ -44,7 +45,7 @@ struct LeaseState {
 impl Lease {
     /// A lease that counts from when its claim was sent.
     pub(crate) fn new(term: Duration, sent: Instant) -> Self {
-        Self { term, state: watch::Sender::new(LeaseState { ends: sent + term, lapsed: false, lost: false }) }
+        Self { term, state: watch::Sender::new(LeaseState { began: sent, lapsed: false, lost: false }) }
     }
 
     pub(crate) fn term(&self) -> Duration {
@@ -53,23 +54,23 @@ impl Lease {
 
     /// When the claim, or the renewal that was confirmed last, was sent.
     pub(crate) fn began(&self) -> Instant {
-        self.ends() - self.term
+        self.state.borrow().began
     }
 
     /// The local end of the lease, as things are.
     pub(crate) fn ends(&self) -> Instant {
-        self.state.borrow().ends
+        self.began() + self.term
     }
 
     pub(crate) fn is_lost(&self) -> bool {
         let state = *self.state.borrow();
-        state.lost || Instant::now() >= state.ends
+        state.lost || Instant::now() >= state.began + self.term
     }
 
     /// A renewal that was sent at `sent` was confirmed: the claim stands, also if its local end had passed.
     pub(crate) fn renew(&self, sent: Instant) {
         self.state.send_modify(|state| {
-            state.ends = state.ends.max(sent + self.term);
+            state.began = state.began.max(sent);
             state.lapsed = false;
         });
     }

@@ -1,7 +1,7 @@
 //! The integration tests of the workspace, in one binary.
 
-mod breaks;
 mod bad_input;
+mod breaks;
 mod cases;
 mod conformance;
 mod docs;
