@@ -4,7 +4,7 @@
 
 use proc_macro2::{Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Attribute, Signature, ext::IdentExt, spanned::Spanned};
+use syn::{Attribute, FnArg, Pat, PatIdent, Signature, ext::IdentExt, spanned::Spanned};
 
 use crate::{
     args::{Args, ErrorRule, OnBusy, OnError, OnStale, Ttl},
@@ -195,7 +195,13 @@ impl<'a> Tokens<'a> {
             (true, false) => "run_sync_classified",
         };
         let run = Ident::new(name, *span);
+        let whole = self.whole();
         if is_sync {
+            let body = if whole.is_empty() {
+                body.to_token_stream()
+            } else {
+                quote_spanned!(*span=> { #whole #body })
+            };
             return quote_spanned!(*span=> #krate::__private::#run(#call, #classify move || -> #output #body));
         }
         let body = match &plan.function.flavor {
@@ -204,7 +210,7 @@ impl<'a> Tokens<'a> {
         };
         let edge = self.edge();
         quote_spanned! {*span=>
-            #krate::__private::#run(#call, #classify async move || -> #output { #edge #body }).await
+            #krate::__private::#run(#call, #classify async move || -> #output { #whole #edge #body }).await
         }
     }
 
@@ -219,6 +225,25 @@ impl<'a> Tokens<'a> {
                 return #returned;
             }
         }
+    }
+
+    /// Takes each `mut` parameter whose fields the body uses into the closure as a whole. By itself the closure takes
+    /// those fields, and warns of one that is set before it is read, which a function does not.
+    fn whole(&self) -> TokenStream {
+        let parameters = self.plan.function.sig.inputs.iter().filter_map(|input| {
+            let FnArg::Typed(parameter) = input else { return None };
+            let Pat::Ident(PatIdent { by_ref: None, mutability: Some(_), ident, .. }) = &*parameter.pat
+            else {
+                return None;
+            };
+            if !reaches_into(self.plan.function.body.stream(), ident) {
+                return None;
+            }
+            let cfgs = parameter.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
+            let span = self.span;
+            Some(quote_spanned!(span=> #(#cfgs)* let _ = &#ident;))
+        });
+        parameters.collect()
     }
 
     fn key_fn(&self) -> Option<TokenStream> {
@@ -274,3 +299,20 @@ fn relocate(tokens: TokenStream, span: Span) -> TokenStream {
 
 #[cfg(test)]
 mod tests;
+
+/// Whether tokens hold `ident.`, at any depth.
+fn reaches_into(tokens: TokenStream, ident: &Ident) -> bool {
+    let mut named = false;
+    tokens.into_iter().any(|token| {
+        let after = std::mem::take(&mut named);
+        match token {
+            TokenTree::Group(group) => reaches_into(group.stream(), ident),
+            TokenTree::Ident(found) => {
+                named = found == *ident;
+                false
+            }
+            TokenTree::Punct(punct) => after && punct.as_char() == '.',
+            TokenTree::Literal(_) => false,
+        }
+    })
+}

@@ -93,6 +93,29 @@ pub fn add(id: u64, more: u64) -> Result<u64, Error> {
     Ok(id + more)
 }
 
+/// Turns the month on.
+///
+/// # Errors
+///
+/// Ours.
+#[idempotent(key = "strict-turn:<month>", mode = "record_after", ttl = "forever")]
+pub async fn turn(mut month: Month) -> Result<u16, Error> {
+    month.year = 1999;
+    yield_now().await;
+    Ok(month.year)
+}
+
+/// Turns the month on at once.
+///
+/// # Errors
+///
+/// Ours.
+#[idempotent(key = "strict-turn-now:<month>", mode = "record_after", ttl = "forever")]
+pub fn turn_now(mut month: Month) -> Result<u16, Error> {
+    month.year = 1999;
+    Ok(month.year)
+}
+
 /// Keeps.
 ///
 /// # Errors
