@@ -155,15 +155,12 @@ async fn stop(site: &Site, child: &mut Child, key: &str) {
     loop {
         child.stop();
         let mut hand = site.connection().await;
-        let free = match site.backend() {
-            Backend::Sqlite => {
-                hand.execute("PRAGMA busy_timeout = 100").await;
-                hand.try_execute("BEGIN IMMEDIATE; ROLLBACK").await
-            }
-            _ => {
-                let lock = format!("SELECT 1 FROM idempotency_keys WHERE key = '{key}' FOR UPDATE NOWAIT");
-                hand.try_execute(&lock).await
-            }
+        let free = if site.backend() == Backend::Sqlite {
+            hand.execute("PRAGMA busy_timeout = 100").await;
+            hand.try_execute("BEGIN IMMEDIATE; ROLLBACK").await
+        } else {
+            let lock = format!("SELECT 1 FROM idempotency_keys WHERE key = '{key}' FOR UPDATE NOWAIT");
+            hand.try_execute(&lock).await
         };
         if free.is_ok() {
             return;

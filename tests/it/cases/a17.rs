@@ -43,7 +43,8 @@ macro_rules! values {
         async fn all(w: &Worker, outcome: Outcome) {
             $(
                 let expected: $type = $value;
-                assert_eq!(value(with_outcome($name(w, 1)).await, outcome), expected, stringify!($name));
+                let given = value(with_outcome($name(w, 1)).await, outcome);
+                assert_eq!(format!("{given:?}"), format!("{expected:?}"), stringify!($name));
             )+
         }
     };

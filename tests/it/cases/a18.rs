@@ -166,8 +166,10 @@ macro_rules! round_trips {
         async fn round_trips(w: &Worker, other: &Worker) {
             $(
                 let expected: $type = $value;
-                assert_eq!(executed($name(w, 1)).await, expected, stringify!($name));
-                assert_eq!(replayed($name(other, 1)).await, expected, stringify!($name));
+                // `Debug` tells -0 from 0.
+                let expected = format!("{expected:?}");
+                assert_eq!(format!("{:?}", executed($name(w, 1)).await), expected, stringify!($name));
+                assert_eq!(format!("{:?}", replayed($name(other, 1)).await), expected, stringify!($name));
             )+
         }
     };

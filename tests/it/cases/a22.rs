@@ -40,23 +40,30 @@ async fn body(end: End) -> Result<u32, Fault> {
         panic_any(Payload(42));
     }
     tokio::task::yield_now().await;
-    match end {
-        End::PanicAtOnce | End::PanicAfterAwait => panic_any(Payload(42)),
-        End::Question => Ok(down()? + 1),
-        End::Return => return Err(Fault::own("early")),
-        End::Value => Ok(7),
-    }
+    if end == End::PanicAfterAwait { panic_any(Payload(42)) } else { Ok(7) }
 }
 
 #[idempotent(key = "a22-retry:<id>", on_stale = "retry", idem = w.idem)]
 async fn retrying(w: &Worker, id: &str, end: End) -> Result<u32, Fault> {
     w.effect(id);
+    if end == End::Return {
+        return Err(Fault::own("early"));
+    }
+    if end == End::Question {
+        down()?;
+    }
     body(end).await
 }
 
 #[idempotent(key = "a22-alert:<id>", idem = w.idem)]
 async fn alerting(w: &Worker, id: &str, end: End) -> Result<u32, Fault> {
     w.effect(id);
+    if end == End::Return {
+        return Err(Fault::own("early"));
+    }
+    if end == End::Question {
+        down()?;
+    }
     body(end).await
 }
 
@@ -143,15 +150,15 @@ pub(super) async fn a22_a_panic_of_a_synchronous_body_reaches_its_caller(site: &
     let w = site.worker().await;
     let caller = w.clone();
     let payload = tokio::task::spawn_blocking(move || retrying_sync(&caller, "blocking", true)).await;
-    let payload = payload.err().expect("a panic").into_panic();
+    let payload = payload.expect_err("a panic").into_panic();
     assert_eq!(payload.downcast_ref(), Some(&Payload(42)));
     assert_eq!(took_over(async { retrying_sync(&w, "blocking", false) }).await, 7);
 
     let caught = catch_unwind(AssertUnwindSafe(|| retrying_sync(&w, "caught", true)));
-    assert_eq!(caught.err().expect("a panic").downcast_ref(), Some(&Payload(42)));
+    assert_eq!(caught.expect_err("a panic").downcast_ref(), Some(&Payload(42)));
     let caller = w.clone();
     let plain = thread::spawn(move || retrying_sync(&caller, "caught", true)).join();
-    assert_eq!(plain.err().expect("a panic").downcast_ref(), Some(&Payload(42)));
+    assert_eq!(plain.expect_err("a panic").downcast_ref(), Some(&Payload(42)));
     assert_eq!(took_over(async { retrying_sync(&w, "caught", false) }).await, 7);
     assert_eq!(w.row("a22-sync:caught").await.attempt, 3);
 }

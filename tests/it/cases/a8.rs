@@ -24,7 +24,7 @@ async fn both_run_once(site: &Site, first: &str, second: &str) {
     for text in [first, second] {
         assert_eq!(replayed(echo(&w, text)).await, text);
         assert_eq!(replayed(echo(&other, text)).await, text);
-        let row = w.row(echo_key(&text).expect("a key").as_str()).await;
+        let row = w.row(echo_key(text).expect("a key").as_str()).await;
         assert!(row.key.len() <= LIMIT, "{}", row.key);
         assert!(row.key.starts_with("a8:"), "its head stays readable: {}", row.key);
     }
@@ -71,7 +71,7 @@ pub(super) async fn a8_a_long_key_is_cut_between_characters(site: &Site) {
         for before in 0..4 {
             let text = format!("{}{}", "x".repeat(before), unit.repeat(200));
             executed(echo(&w, &text)).await;
-            let key = w.row(echo_key(&text.as_str()).expect("a key").as_str()).await.key;
+            let key = w.row(echo_key(text.as_str()).expect("a key").as_str()).await.key;
             let (head, digest) = key.rsplit_once("%#").expect("a digest");
             assert_eq!(digest.len(), 64);
             assert!(head.len() <= 189, "{head}");
@@ -92,7 +92,7 @@ async fn doubt(w: &Worker, text: &str) -> Result<String, Fault> {
 pub(super) async fn a8_a_long_key_is_looked_up_and_resolved_by_its_whole_text(site: &Site) {
     let w = site.worker().await;
     let text = "doubt ".repeat(100);
-    let key = doubt_key(&text.as_str()).expect("a key");
+    let key = doubt_key(text.as_str()).expect("a key");
     failed(doubt(&w, &text)).await;
     let error = refused(ErrorKind::NeedsReview, doubt(&w, &text)).await.idem();
     assert_eq!(error.key(), Some(&key), "the whole key, not its digest");
