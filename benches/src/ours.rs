@@ -1,6 +1,7 @@
 //! The library, with nothing set.
 
 use idem_runtime::{Idem, idempotent};
+use sqlx::{AssertSqlSafe, Connection};
 
 use crate::Pattern;
 
@@ -16,6 +17,11 @@ pub(crate) struct Ours(Idem);
 
 impl Ours {
     pub(crate) async fn set_up(url: &str) -> anyhow::Result<Self> {
+        // Keys of an earlier run would be repeats.
+        let mut connection = sqlx::PgConnection::connect(url).await?;
+        for table in ["bench_keys", "bench_keys_audit", "bench_keys_schema"] {
+            sqlx::query(AssertSqlSafe(format!("DROP TABLE IF EXISTS {table}"))).execute(&mut connection).await?;
+        }
         Ok(Self(Idem::builder().url(url).table("bench_keys").connect().await?))
     }
 }
