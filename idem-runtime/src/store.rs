@@ -451,12 +451,14 @@ fn missing_feature(feature: &str) -> Error {
 /// A URL that may be shown.
 pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (authority, tail) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    match authority.rsplit_once('@') {
-        Some((user, host)) => {
-            let user = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{host}{tail}")
-        }
-        None => url.to_owned(),
-    }
+    // What is not escaped as it should be may hold a password with any character.
+    let (user, rest) = match rest.rsplit_once('@') {
+        Some((user, rest)) => (user.split(':').next().map(|user| format!("{user}@")), rest),
+        None => (None, rest),
+    };
+    let rest = match rest.split_once('?') {
+        Some((rest, query)) if query.contains("password") => rest,
+        _ => rest,
+    };
+    format!("{scheme}://{}{rest}", user.unwrap_or_default())
 }

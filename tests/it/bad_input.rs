@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use idem_runtime::{Builder, Error, ErrorKind, Idem, KeyPart, idempotent, record::Status};
+use idem_runtime::{
+    Builder, Error, ErrorKind, Idem, KeyPart, Resolution, Resolved, idempotent, record::Status,
+};
 use idem_tests::{Backend, Capture, Child, Proxy, child, child::Parent};
 use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, timeout};
@@ -29,12 +31,14 @@ macro_rules! on {
 
 on! {
     memory: Memory {
+        texts_that_a_database_would_refuse_are_taken
         an_empty_value_is_no_key
         a_result_that_no_longer_fits_is_told
         a_long_key_runs_under_its_digest
         a_result_over_the_limit_is_completed_with_one_warning
     }
     sqlite: Sqlite {
+        texts_that_a_database_would_refuse_are_taken
         an_empty_value_is_no_key
         a_result_that_no_longer_fits_is_told
         a_long_key_runs_under_its_digest
@@ -48,6 +52,7 @@ on! {
         a_queue_that_is_full_runs_nothing
     }
     postgres: Postgres {
+        texts_that_a_database_would_refuse_are_taken
         an_empty_value_is_no_key
         a_result_that_no_longer_fits_is_told
         a_long_key_runs_under_its_digest
@@ -91,7 +96,7 @@ async fn a_malformed_url_is_refused_with_what_is_right() {
         "",
         "idem.db",
         "sqlite",
-        "sqlite:",
+        "postgres",
         "memory",
         "memory:x",
         "redis://host",
@@ -106,6 +111,10 @@ async fn a_malformed_url_is_refused_with_what_is_right() {
         "postgres://user:secret@host:99999/database",
         "redis://user:secret@host/database",
         "postgres://user:secret@[::1/database",
+        "postgres://user:top/secret@host/database",
+        "postgres://user:top@secret@host:port/database",
+        "redis://host/database?user=user&password=secret",
+        "postgres://host:port/database?password=secret",
     ] {
         let error = unfit(Idem::builder().url(url)).await;
         assert_eq!(error.kind(), ErrorKind::Config, "{url}: {error}");
@@ -244,6 +253,43 @@ async fn an_empty_value_is_no_key(site: &Site) {
     assert_eq!(site.ledger.total(), 0);
     assert_eq!(executed(echo(&w, " ")).await, " ", "a blank is a value");
     assert_eq!(w.row("bad-echo:%20").await.status, Status::Completed);
+}
+
+#[idempotent(key = "bad-text:<id>", on_error = "record", idem = w.idem)]
+async fn complains(w: &Worker, id: u32, text: String) -> Result<u32, Fault> {
+    w.effect("complains");
+    if text.is_empty() { Ok(id) } else { Err(Fault::Own(text)) }
+}
+
+#[idempotent(key = "bad-doubt:<id>", idem = w.idem)]
+async fn doubts(w: &Worker, id: u32, text: String) -> Result<u32, Fault> {
+    w.effect("doubts");
+    if text.is_empty() { Ok(id) } else { Err(Fault::Own(text)) }
+}
+
+/// A zero byte, which some databases take for the end of a text, and a megabyte.
+async fn texts_that_a_database_would_refuse_are_taken(site: &Site) {
+    let megabyte = "é".repeat(500_000);
+    for (n, text) in ["a\0b", &megabyte].into_iter().enumerate() {
+        let w = site.worker_by(|builder| builder.worker(text).namespace(format!("n{n}"))).await;
+        assert_eq!(complains(&w, 1, text.to_owned()).await.expect_err("its own").to_string(), text);
+        let error = refused(ErrorKind::PreviouslyFailed, complains(&w, 1, String::new())).await.to_string();
+        assert!(error.contains(if n == 0 { "a\u{fffd}b" } else { "ééé" }) && error.len() < 10_000);
+
+        doubts(&w, 1, text.to_owned()).await.expect_err("its own");
+        refused(ErrorKind::NeedsReview, doubts(&w, 1, String::new())).await;
+        let resolving = w.idem.resolve("bad-doubt:1", Resolution::Failed).actor(text).note(text);
+        let resolved = resolving.await.expect("a look");
+        assert!(matches!(resolved, Resolved::Changed { .. }), "{resolved:?}");
+        refused(ErrorKind::PreviouslyFailed, doubts(&w, 1, String::new())).await;
+        let json = serde_json::json!({ "text": text });
+        let resolving =
+            w.idem.resolve("bad-doubt:1", Resolution::Completed(Some(json))).force().note("it did");
+        resolving.await.expect("a look");
+        assert_eq!(w.row("bad-doubt:1").await.status, Status::Completed);
+        w.idem.forget("bad-doubt:1").force().actor(text).note(text).await.expect("a look");
+        assert_eq!(w.find("bad-doubt:1").await, None);
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -24,12 +24,17 @@ pub(crate) mod gate;
 mod pool;
 pub(crate) mod site;
 
+use std::collections::BTreeSet;
+
 use idem_tests::Backend;
 use site::Site;
 
 /// The cases, by what they ask of a back end.
 macro_rules! cases {
     (everywhere $everywhere:tt databases $databases:tt sqlite $sqlite:tt postgres $postgres:tt) => {
+        /// The names of all cases, among other words.
+        const ALL: &str = stringify!($everywhere $databases $sqlite $postgres);
+
         on!(memory: Memory, $everywhere);
         on!(sqlite: Sqlite, $everywhere $databases $sqlite);
         on!(postgres: Postgres, $everywhere $databases $postgres);
@@ -47,6 +52,23 @@ macro_rules! on {
             )+)*)+
         }
     };
+}
+
+#[test]
+fn the_list_of_cases_is_whole() {
+    let names = |text: &'static str| -> BTreeSet<&str> {
+        let words = text.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
+        words.filter(|word| word.contains('_') && word.starts_with(['a', 'c'])).collect()
+    };
+    let listed = names(include_str!("../CASES.md"));
+    let played = names(ALL);
+    let unlisted: Vec<_> = played.difference(&listed).collect();
+    assert!(unlisted.is_empty(), "not in CASES.md: {unlisted:?}");
+    let idle: Vec<_> = listed
+        .difference(&played)
+        .filter(|word| word[1..].starts_with(|c: char| c.is_ascii_digit()))
+        .collect();
+    assert!(idle.is_empty(), "in CASES.md alone: {idle:?}");
 }
 
 cases! {
@@ -102,8 +124,9 @@ cases! {
             a11_a_living_holder_outlasts_its_lease
         }
         a12 {
-            a12_a_body_that_hogs_its_executor_keeps_its_claim
             a12_the_first_record_of_two_stays
+            a12_a_key_that_is_freed_by_force_is_lost_to_its_holder
+            a12_a_row_that_is_forgotten_is_lost_to_its_holder
         }
         a17 {
             a17_an_empty_value_is_replayed
@@ -142,6 +165,7 @@ cases! {
             c16_on_the_only_blocking_thread
             c16_in_place_of_a_worker
             c16_under_another_executor
+            c16_waiting_under_another_executor
             c16_inside_another_job
             c16_in_a_drop
             c16_on_scoped_threads
@@ -168,6 +192,7 @@ cases! {
             a11_a_claim_without_an_end_is_neither_free_nor_held_for_ever
         }
         a12 {
+            a12_a_body_that_hogs_its_executor_keeps_its_claim
             a12_a_late_finisher_after_its_heirs_end_changes_nothing
             a12_b_late_finisher_before_its_heirs_end_changes_nothing
             a12_c_late_failure_is_its_callers_alone
@@ -178,6 +203,7 @@ cases! {
             a12_under_alert_a_late_completion_counts
             a12_under_alert_a_late_failure_stays_in_review
             a12_under_alert_a_heartbeat_revives_a_claim_that_nobody_took
+            a12_a_late_verdict_changes_nothing
             a12_a_key_that_a_person_freed_is_completed_by_whoever_ends_first
         }
         a17 {

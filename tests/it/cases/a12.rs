@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use idem_runtime::{Error, ErrorKind, Resolution, current, idempotent, record::Status};
+use idem_runtime::{Error, ErrorKind, Resolution, Resolved, current, idempotent, record::Status};
 use idem_tests::{Backend, Child, child::Parent};
 use tokio::time::sleep;
 
@@ -432,4 +432,83 @@ pub(super) async fn a12_the_first_record_of_two_stays(site: &Site) {
     assert_eq!(at_rest(w.row("a12-mail:x").await), row);
     assert_eq!(replayed(mail(&w, "x", "C", &late)).await, "B");
     assert_eq!(site.effects("x"), 2);
+}
+
+#[idempotent(key = "a12-freed:<id>", stale_after = "1s", idem = w.idem)]
+async fn freed(w: &Worker, id: &str, gate: &Gate) -> Result<String, Error> {
+    w.effect(id);
+    if current().attempt() == 1 {
+        current().lost().await;
+    }
+    gate.pass().await;
+    Ok(format!("attempt {}", current().attempt()))
+}
+
+/// Whose key a person frees by force while it runs, it is told, and its end does not count.
+pub(super) async fn a12_a_key_that_is_freed_by_force_is_lost_to_its_holder(site: &Site) {
+    let (w, other) = (site.worker().await, site.worker().await);
+    let gate = Gate::new();
+    let holder = tokio::spawn({
+        let (w, gate) = (w.clone(), gate.clone());
+        async move { refused(ErrorKind::ClaimLost, freed(&w, "x", &gate)).await }
+    });
+    let row = w.row_that_is("a12-freed:x", &Status::Processing).await;
+    let refusal = other.idem.resolve("a12-freed:x", Resolution::Retry).note("stuck?").await.expect("a look");
+    assert!(matches!(refusal, Resolved::Refused { .. }), "its holder is alive: {refusal:?}");
+    let freeing = other.idem.resolve("a12-freed:x", Resolution::Retry).note("it must go").force();
+    assert!(matches!(freeing.await.expect("a look"), Resolved::Changed { .. }));
+    assert!(w.row("a12-freed:x").await.fence > row.fence, "its holder's writes are refused from now on");
+
+    let open = Gate::new();
+    open.open();
+    assert_eq!(executed(freed(&other, "x", &open)).await, "attempt 2");
+    gate.arrived().await;
+    gate.open();
+    holder.await.expect("no panic");
+    assert_eq!(replayed(freed(&w, "x", &open)).await, "attempt 2");
+}
+
+/// Whose row is deleted while it runs, its end makes no new one.
+pub(super) async fn a12_a_row_that_is_forgotten_is_lost_to_its_holder(site: &Site) {
+    let (w, other) = (site.worker().await, site.worker().await);
+    let gate = Gate::new();
+    let holder = tokio::spawn({
+        let (w, gate) = (w.clone(), gate.clone());
+        async move { refused(ErrorKind::ClaimLost, freed(&w, "y", &gate)).await }
+    });
+    w.row_that_is("a12-freed:y", &Status::Processing).await;
+    other.idem.forget("a12-freed:y").note("test data").force().await.expect("a look");
+    gate.arrived().await;
+    gate.open();
+    holder.await.expect("no panic");
+    assert_eq!(w.find("a12-freed:y").await, None);
+}
+
+#[idempotent(key = "a12-record:<id>", on_error = "record", stale_after = "1s", heartbeat = false, on_stale = "retry", idem = w.idem)]
+async fn recorded(w: &Worker, id: &str, fails: bool, gate: &Gate) -> Result<String, Fault> {
+    w.effect(id);
+    gate.pass().await;
+    if fails { Err(Fault::own("never")) } else { Ok("B".to_owned()) }
+}
+
+/// A late verdict that it never will does not overrule the success of the heir, nor the other way round.
+pub(super) async fn a12_a_late_verdict_changes_nothing(site: &Site) {
+    let w = site.worker().await;
+    for (id, late_fails) in [("fails", true), ("succeeds", false)] {
+        let (gate, heir) = (Gate::new(), Gate::new());
+        let mut first = Box::pin(recorded(&w, id, late_fails, &gate));
+        gate.stops(&mut first).await;
+        let key = format!("a12-record:{id}");
+        site.end_lease(&w, &key).await;
+        heir.open();
+        let second = recorded(&w, id, !late_fails, &heir).await;
+        assert_eq!(second.is_ok(), late_fails);
+        let row = at_rest(w.row(&key).await);
+        gate.open();
+        match first.await.expect_err("late") {
+            Fault::Own(text) => assert!(late_fails && text == "never"),
+            Fault::Idem(error) => assert_eq!(error.kind(), ErrorKind::ClaimLost),
+        }
+        assert_eq!(at_rest(w.row(&key).await), row);
+    }
 }

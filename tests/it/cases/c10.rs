@@ -173,9 +173,9 @@ pub(super) async fn c10_a_body_that_holds_the_write_lock_is_dropped_at_the_end_o
     assert_eq!(in_the_table(site, "x").await, 1, "the dropped one was rolled back");
 }
 
-#[idempotent(key = "c10-memory:<id>", on_busy = "wait", idem = w.idem)]
-async fn waits(w: &Worker, id: u32) -> Result<u32, Error> {
-    w.effect(&format!("memory {id}"));
+#[idempotent(key = "c10-memory:<space>:<id>", on_busy = "wait", idem = w.idem)]
+async fn waits(w: &Worker, space: &str, id: u32) -> Result<u32, Error> {
+    w.effect(&format!("memory {space} {id}"));
     tokio::task::yield_now().await;
     Ok(id)
 }
@@ -188,45 +188,54 @@ async fn stops(w: &Worker, id: u32, gate: &Gate) -> Result<u32, Error> {
 }
 
 pub(super) async fn c10_a_database_in_memory_is_one_and_stays(site: &Site) {
-    let w = site.worker_by(|builder| builder.url("sqlite::memory:").connections(5)).await;
+    for (space, url) in
+        [("a", "sqlite::memory:"), ("b", "sqlite://:memory:"), ("c", "sqlite://c10?mode=memory")]
+    {
+        let w = site.worker_by(|builder| builder.url(url).connections(5).namespace(space)).await;
+        one_table_for_all(site, &w, space).await;
+    }
+    assert!(!std::path::Path::new("c10").exists(), "no file of that name");
+}
+
+async fn one_table_for_all(site: &Site, w: &Worker, space: &str) {
     for id in 0..3 {
         let mut callers = JoinSet::new();
         for _ in 0..20 {
-            let w = w.clone();
-            callers.spawn(async move { waits(&w, id).await });
+            let (w, space) = (w.clone(), space.to_owned());
+            callers.spawn(async move { waits(&w, &space, id).await });
         }
         for value in callers.join_all().await {
             assert_eq!(value.expect("one table for all"), id);
         }
-        assert_eq!(site.effects(&format!("memory {id}")), 1);
+        assert_eq!(site.effects(&format!("memory {space} {id}")), 1);
     }
-    sleep(Duration::from_secs(2)).await;
+    sleep(Duration::from_secs(1)).await;
     for id in 0..3 {
-        assert_eq!(replayed(waits(&w, id)).await, id, "after a rest");
+        assert_eq!(replayed(waits(w, space, id)).await, id, "after a rest");
     }
     let gate = Gate::new();
-    let mut first = Box::pin(stops(&w, 1, &gate));
+    let mut first = Box::pin(stops(w, 1, &gate));
     gate.stops(&mut first).await;
     w.row_such_that("c10-stop:1", "stale", |row| row.lease_until < Some(row.now)).await;
     let heir = Gate::new();
     heir.open();
-    assert_eq!(took_over(stops(&w, 1, &heir)).await, 1);
+    assert_eq!(took_over(stops(w, 1, &heir)).await, 1);
 }
 
 /// Statements that nobody waits for any more close no connection that the database lives by.
 pub(super) async fn c10_a_database_in_memory_survives_callers_that_give_up(site: &Site) {
     let w = site.worker_by(|builder| builder.url("sqlite::memory:")).await;
-    executed(waits(&w, 1_000)).await;
+    executed(waits(&w, "x", 1_000)).await;
     for id in 0..200 {
         let limit = Duration::from_micros(u64::from(id) * 10);
-        let _ = tokio::time::timeout(limit, waits(&w, id)).await;
+        let _ = tokio::time::timeout(limit, waits(&w, "x", id)).await;
     }
-    assert_eq!(replayed(waits(&w, 1_000)).await, 1_000);
+    assert_eq!(replayed(waits(&w, "x", 1_000)).await, 1_000);
     for id in 0..200 {
-        match waits(&w, id).await {
+        match waits(&w, "x", id).await {
             Ok(value) => assert_eq!(value, id),
             Err(error) => assert_eq!(error.kind(), ErrorKind::NeedsReview, "dropped in the body: {error}"),
         }
-        assert_eq!(site.effects(&format!("memory {id}")), 1);
+        assert_eq!(site.effects(&format!("memory x {id}")), 1);
     }
 }

@@ -237,6 +237,29 @@ pub(super) async fn c16_in_a_drop(site: &Site) {
     }
 }
 
+#[idempotent(key = "c16-async-waiting:<id>", on_busy = "wait", idem = w.idem)]
+async fn waiting_async_job(w: &Worker, id: &str, takes: Duration) -> Result<String, Error> {
+    w.effect(id);
+    thread::sleep(takes);
+    Ok(id.to_owned())
+}
+
+/// The clock that a waiting call needs is ours, not its executor's.
+pub(super) async fn c16_waiting_under_another_executor(site: &Site) {
+    let w = site.worker().await;
+    in_time(move || {
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let call = waiting_async_job(&w, "waits", Duration::from_millis(50));
+                    assert_eq!(simple_block_on(call).expect("a value"), "waits");
+                });
+            }
+        });
+        assert_eq!(w.effects("waits"), 1);
+    });
+}
+
 pub(super) async fn c16_on_scoped_threads(site: &Site) {
     let w = site.worker().await;
     thread::scope(|scope| {

@@ -181,6 +181,11 @@ impl Worker {
         self.ledger.record(name);
     }
 
+    /// How often the effect of this name happened.
+    pub(crate) fn effects(&self, name: &str) -> usize {
+        self.ledger.count(name)
+    }
+
     /// The row of a key, which must be there.
     pub(crate) async fn row(&self, key: &str) -> Record {
         self.find(key).await.unwrap_or_else(|| panic!("no row for {key}"))
