@@ -38,6 +38,7 @@ breaks! {
         a_claim_that_was_acknowledged_late_is_renewed_in_time
         a_lease_that_was_renewed_after_its_end_is_alive_again
         a_resolution_waits_for_a_foreign_writer
+        a_state_that_is_not_ours_is_not_asked_for_again_at_once
         limits_without_end_are_limits
     }
     postgres: Postgres {
@@ -48,6 +49,7 @@ breaks! {
         a_lease_counts_from_the_first_sending_whatever_was_locked_since
         a_resolution_waits_for_a_foreign_writer
         a_database_that_cannot_hold_every_text_is_refused
+        a_state_that_is_not_ours_is_not_asked_for_again_at_once
         limits_without_end_are_limits
     }
 }
@@ -254,13 +256,7 @@ async fn a_resolution_waits_for_a_foreign_writer(site: &Site) {
     site.execute("INSERT INTO idempotency_keys (key, status) VALUES ('heard:a', 'needs_review')").await;
     let mut foreign = site.connection().await;
     foreign.execute(if site.backend() == Backend::Sqlite { "BEGIN IMMEDIATE" } else { "BEGIN" }).await;
-    foreign
-        .execute(
-            "UPDATE idempotency_keys SET note = note WHERE key = 'heard:a'"
-                .replace("note", "worker")
-                .as_str(),
-        )
-        .await;
+    foreign.execute("UPDATE idempotency_keys SET worker = worker WHERE key = 'heard:a'").await;
     let resolving = tokio::spawn({
         let idem = w.idem.clone();
         async move { idem.resolve("heard:a", Resolution::Retry).await }
@@ -309,4 +305,11 @@ async fn a_database_that_cannot_hold_every_text_is_refused(site: &Site) {
     let error = refused.expect_err("a result could not be stored");
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("UTF8"), "{error}");
+}
+
+async fn a_state_that_is_not_ours_is_not_asked_for_again_at_once(site: &Site) {
+    let w = site.worker().await;
+    site.execute("INSERT INTO idempotency_keys (key, status) VALUES ('heard:a', 'paused')").await;
+    let error = refused(ErrorKind::InProgress, heard(&w, "a")).await;
+    assert_eq!(error.retry_after(), Some(Duration::from_mins(1)));
 }

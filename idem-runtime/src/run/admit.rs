@@ -126,7 +126,7 @@ impl Call {
                 },
             };
         }
-        Err(self.in_progress(None))
+        Err(self.in_progress(Some(SHORTEST_WAIT)))
     }
 
     /// `record_after`: nothing stands before the effect.
@@ -164,7 +164,7 @@ impl Call {
             }
             Decision::Review | Decision::Flag => Err(self.needs_review(&record)),
             Decision::Busy { retry_after } => Err(self.in_progress(retry_after)),
-            Decision::Run(_) => Err(self.in_progress(None)),
+            Decision::Run(_) => Err(self.in_progress(Some(SHORTEST_WAIT))),
         }
     }
 
@@ -174,7 +174,8 @@ impl Call {
     }
 
     fn in_progress(&self, retry_after: Option<Duration>) -> Error {
-        let retry_after = retry_after.unwrap_or(SHORTEST_WAIT);
+        // Nothing tells how long a state that is not ours lasts.
+        let retry_after = retry_after.unwrap_or_else(|| self.job.lease());
         Error::InProgress { key: self.key.clone(), retry_after }
     }
 
