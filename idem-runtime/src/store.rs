@@ -306,7 +306,7 @@ impl Finish {
     /// Whether a row shows this ending already: its reply was lost.
     #[must_use]
     pub fn shows_in(&self, record: &Record) -> bool {
-        let fence = self.fence + i64::from(self.ending.raises_fence());
+        let fence = self.fence.saturating_add(i64::from(self.ending.raises_fence()));
         record.is_of(&self.owner, fence) && record.status == self.ending.status()
     }
 }

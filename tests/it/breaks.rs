@@ -1,9 +1,16 @@
 //! What must hold where several things go wrong at once: a reply that is lost and a caller who comes in between, a
 //! person who decides while the holder is alive, a process that leaves while a call waits.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::{Duration, Instant},
+};
 
-use idem_runtime::{Error, ErrorKind, Resolution, Resolved, current, idempotent, record::Status};
+use idem_runtime::{Alert, Error, ErrorKind, Resolution, Resolved, current, idempotent, record::Status};
 use idem_tests::{Backend, Proxy};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tokio::time::{sleep, timeout};
@@ -30,6 +37,8 @@ macro_rules! breaks {
 breaks! {
     memory: Memory {
         a_call_that_waits_does_not_start_after_a_shutdown
+        an_alert_that_reached_nobody_is_raised_again
+        alerts_that_come_together_are_told_as_one
         limits_without_end_are_limits
     }
     sqlite: Sqlite {
@@ -38,6 +47,9 @@ breaks! {
         a_claim_that_was_acknowledged_late_is_renewed_in_time
         a_lease_that_was_renewed_after_its_end_is_alive_again
         a_resolution_waits_for_a_foreign_writer
+        a_state_that_is_not_ours_is_not_asked_for_again_at_once
+        an_alert_that_reached_nobody_is_raised_again
+        alerts_that_come_together_are_told_as_one
         limits_without_end_are_limits
     }
     postgres: Postgres {
@@ -48,6 +60,9 @@ breaks! {
         a_lease_counts_from_the_first_sending_whatever_was_locked_since
         a_resolution_waits_for_a_foreign_writer
         a_database_that_cannot_hold_every_text_is_refused
+        a_state_that_is_not_ours_is_not_asked_for_again_at_once
+        an_alert_that_reached_nobody_is_raised_again
+        alerts_that_come_together_are_told_as_one
         limits_without_end_are_limits
     }
 }
@@ -254,13 +269,7 @@ async fn a_resolution_waits_for_a_foreign_writer(site: &Site) {
     site.execute("INSERT INTO idempotency_keys (key, status) VALUES ('heard:a', 'needs_review')").await;
     let mut foreign = site.connection().await;
     foreign.execute(if site.backend() == Backend::Sqlite { "BEGIN IMMEDIATE" } else { "BEGIN" }).await;
-    foreign
-        .execute(
-            "UPDATE idempotency_keys SET note = note WHERE key = 'heard:a'"
-                .replace("note", "worker")
-                .as_str(),
-        )
-        .await;
+    foreign.execute("UPDATE idempotency_keys SET worker = worker WHERE key = 'heard:a'").await;
     let resolving = tokio::spawn({
         let idem = w.idem.clone();
         async move { idem.resolve("heard:a", Resolution::Retry).await }
@@ -309,4 +318,61 @@ async fn a_database_that_cannot_hold_every_text_is_refused(site: &Site) {
     let error = refused.expect_err("a result could not be stored");
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("UTF8"), "{error}");
+}
+
+async fn a_state_that_is_not_ours_is_not_asked_for_again_at_once(site: &Site) {
+    let w = site.worker().await;
+    site.execute("INSERT INTO idempotency_keys (key, status) VALUES ('heard:a', 'paused')").await;
+    let error = refused(ErrorKind::InProgress, heard(&w, "a")).await;
+    assert_eq!(error.retry_after(), Some(Duration::from_mins(1)));
+}
+
+#[idempotent(key = "broken:<id>", idem = w.idem)]
+async fn broken(w: &Worker, id: u32) -> Result<(), Fault> {
+    w.effect(&id.to_string());
+    Err(Fault::own("nobody knows"))
+}
+
+async fn an_alert_that_reached_nobody_is_raised_again(site: &Site) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let hook = {
+        let calls = Arc::clone(&calls);
+        move |_: &[Alert]| assert!(calls.fetch_add(1, Ordering::SeqCst) > 0, "the pager is down")
+    };
+    let w = site.worker_by(|builder| builder.on_alert(hook)).await;
+    broken(&w, 1).await.expect_err("its own error");
+    let patience = Instant::now() + Duration::from_secs(30);
+    while w.row("broken:1").await.alerted_at.is_none() {
+        assert!(Instant::now() < patience, "told {} times", calls.load(Ordering::SeqCst));
+        refused(ErrorKind::NeedsReview, broken(&w, 1)).await;
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+    refused(ErrorKind::NeedsReview, broken(&w, 1)).await;
+    sleep(Duration::from_millis(20)).await;
+    assert_eq!(calls.load(Ordering::SeqCst), 2, "once a person was told, that is enough");
+    assert_eq!(site.effects("1"), 1);
+}
+
+async fn alerts_that_come_together_are_told_as_one(site: &Site) {
+    let (open, closed) = mpsc::channel::<()>();
+    let closed = Mutex::new(closed);
+    let (told, tellings) = mpsc::channel();
+    let hook = move |alerts: &[Alert]| {
+        told.send(alerts.iter().map(|alert| alert.key.clone()).collect::<Vec<_>>()).expect("a listener");
+        // The first one waits for a person who takes their time.
+        let _ = closed.lock().expect("one thread").recv();
+    };
+    let w = site.worker_by(|builder| builder.on_alert(hook)).await;
+    for id in 0..20 {
+        broken(&w, id).await.expect_err("its own error");
+        for _ in 0..2 {
+            refused(ErrorKind::NeedsReview, broken(&w, id)).await;
+        }
+    }
+    drop(open);
+    w.row_such_that("broken:19", "told", |row| row.alerted_at.is_some()).await;
+    let tellings: Vec<Vec<String>> = tellings.try_iter().collect();
+    assert!(tellings.len() <= 2, "{tellings:?}");
+    assert_eq!(tellings.concat(), (0..20).map(|id| format!("broken:{id}")).collect::<Vec<_>>());
 }

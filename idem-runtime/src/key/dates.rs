@@ -126,8 +126,11 @@ mod with_time {
 
     impl KeyPart for OffsetDateTime {
         fn write(&self, out: &mut KeyWriter) {
-            let utc = self.to_offset(UtcOffset::UTC);
-            out.write_display(&format_args!("{}T{}Z", day(utc.date()), clock(utc.time())));
+            match self.checked_to_offset(UtcOffset::UTC) {
+                Some(utc) => out.write_display(&format_args!("{}T{}Z", day(utc.date()), clock(utc.time()))),
+                // A moment beyond the calendar in UTC.
+                None => out.write_display(&format_args!("{}ns", self.unix_timestamp_nanos())),
+            }
         }
     }
 }
@@ -223,6 +226,10 @@ mod tests {
         assert_eq!(key(&moment), "k:2024-06-01T09:05:00");
         let east = UtcOffset::from_hms(2, 0, 0).expect("an offset");
         assert_eq!(key(&moment.assume_utc().to_offset(east)), "k:2024-06-01T09:05:00Z");
+        let west = UtcOffset::from_hms(-2, 0, 0).expect("an offset");
+        assert_eq!(key(&Date::MAX.midnight().assume_offset(west)), "k:9999-12-31T02:00:00Z");
+        let last = Date::MAX.with_hms(23, 0, 0).expect("a time").assume_offset(west);
+        assert_eq!(key(&last), "k:253402304400000000000ns");
     }
 
     #[cfg(feature = "jiff")]

@@ -7,7 +7,7 @@ use std::{
 
 use super::{Execution, LOOKS, Ticket, job_row, shown};
 use crate::{
-    alert::Alert,
+    alert::{Alert, Hook},
     block_on::block_on,
     claim::Claim,
     current::Context,
@@ -126,7 +126,7 @@ impl Call {
                 },
             };
         }
-        Err(self.in_progress(None))
+        Err(self.in_progress(Some(SHORTEST_WAIT)))
     }
 
     /// `record_after`: nothing stands before the effect.
@@ -162,9 +162,15 @@ impl Call {
                 let message = record.error.unwrap_or_else(|| "its error was not recorded".into());
                 Err(Error::PreviouslyFailed { key, message })
             }
-            Decision::Review | Decision::Flag => Err(self.needs_review(&record)),
+            Decision::Review | Decision::Flag => {
+                if record.alerted_at.is_none() {
+                    // Whoever turned it over for review died before a person was told, or could not tell them.
+                    alert(self.idem.hook(), self.service().clone(), (*record).clone());
+                }
+                Err(self.needs_review(&record))
+            }
             Decision::Busy { retry_after } => Err(self.in_progress(retry_after)),
-            Decision::Run(_) => Err(self.in_progress(None)),
+            Decision::Run(_) => Err(self.in_progress(Some(SHORTEST_WAIT))),
         }
     }
 
@@ -174,7 +180,8 @@ impl Call {
     }
 
     fn in_progress(&self, retry_after: Option<Duration>) -> Error {
-        let retry_after = retry_after.unwrap_or(SHORTEST_WAIT);
+        // Nothing tells how long a state that is not ours lasts.
+        let retry_after = retry_after.unwrap_or_else(|| self.job.lease());
         Error::InProgress { key: self.key.clone(), retry_after }
     }
 
@@ -260,20 +267,7 @@ impl Call {
         let flagging = self.service().complete(async move {
             let answer = service.replace(replace, patience).await?;
             if let Answer::Written { .. } = answer {
-                let alert = Alert {
-                    key: seen.key.clone(),
-                    job: seen.job.clone(),
-                    reason: seen.evidence(),
-                    record: (*seen).clone(),
-                };
-                hook.call(vec![alert], move || {
-                    let mut told = flagged(&seen, Moment::In(Duration::ZERO));
-                    told.expected.status = Status::NeedsReview;
-                    let patience = service.patience(None);
-                    if let Err(failure) = block_on(service.replace(told, patience)) {
-                        tracing::warn!(?failure, "the alert was raised, and that could not be recorded");
-                    }
-                });
+                alert(&hook, service, *seen);
             }
             Ok(answer)
         });
@@ -370,6 +364,24 @@ struct Grant {
 /// The pauses between two looks at a busy key.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
+
+/// Tells a person of a key that needs review, and its row that they were told.
+fn alert(hook: &Hook, service: Service, record: Record) {
+    let alert = Alert {
+        key: record.key.clone(),
+        job: record.job.clone(),
+        reason: record.evidence(),
+        record: record.clone(),
+    };
+    hook.call(alert, move || {
+        let mut told = flagged(&record, Moment::In(Duration::ZERO));
+        told.expected.status = Status::NeedsReview;
+        let patience = service.patience(None);
+        if let Err(failure) = block_on(service.replace(told, patience)) {
+            tracing::warn!(?failure, "the alert was raised, and that could not be recorded");
+        }
+    });
+}
 
 /// The row of a stale claim, as one that needs review.
 fn flagged(record: &Record, alerted: Moment) -> Replace {

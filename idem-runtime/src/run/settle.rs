@@ -20,7 +20,7 @@ use crate::{
     record::{self, Status},
     result::Encoded,
     service::{Failure, Patience, Service},
-    store::{self, Answer, Finish, Insert, Moment, NewRow, Replace},
+    store::{self, Answer, ErrorClass, Finish, Insert, Moment, NewRow, Replace, StoreError},
 };
 
 /// How a body ended.
@@ -247,7 +247,8 @@ async fn record(service: &Service, job: &Job, key: Arc<str>, row: NewRow) -> Res
             }
         };
     }
-    Err(Failure::Full)
+    let message = "others changed the row again and again";
+    Err(Failure::Store(StoreError::new(ErrorClass::Transient, "recording an ending", message)))
 }
 
 /// An error's text, as a row can hold it.
