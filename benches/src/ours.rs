@@ -20,7 +20,9 @@ impl Ours {
         // Keys of an earlier run would be repeats.
         let mut connection = sqlx::PgConnection::connect(url).await?;
         for table in ["bench_keys", "bench_keys_audit", "bench_keys_schema"] {
-            sqlx::query(AssertSqlSafe(format!("DROP TABLE IF EXISTS {table}"))).execute(&mut connection).await?;
+            sqlx::query(AssertSqlSafe(format!("DROP TABLE IF EXISTS {table}")))
+                .execute(&mut connection)
+                .await?;
         }
         Ok(Self(Idem::builder().url(url).table("bench_keys").connect().await?))
     }

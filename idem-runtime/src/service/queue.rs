@@ -25,6 +25,12 @@ use crate::{
 
 /// The most items that one statement carries.
 const LARGEST_BATCH: usize = 256;
+/// How many writes must wait for a second statement to go out beside the first. Below that one larger statement does
+/// better: a database makes commits durable one after the other.
+const SECOND_WRITER_AT: usize = 64;
+/// How long a statement is under way before another one goes out beside it all the same: it waits for a lock, or for a
+/// connection that is dead.
+const SLOW_WRITE: Duration = Duration::from_millis(25);
 /// The pause before the first repetition; it doubles up to the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
@@ -84,6 +90,8 @@ struct Queue {
     paused: Vec<(Instant, Request)>,
     under_way: JoinSet<Batch>,
     writes: usize,
+    /// When the last write went out.
+    wrote_at: Instant,
     reads: usize,
     /// The kind that is looked at first; it moves on, so that none starves.
     first: usize,
@@ -126,6 +134,7 @@ impl Queue {
             paused: Vec::new(),
             under_way: JoinSet::new(),
             writes: 0,
+            wrote_at: Instant::now(),
             reads: 0,
             first: 0,
             chance: RandomState::new(),
@@ -142,9 +151,8 @@ impl Queue {
         messages: &mut Vec<Message>,
         open: bool,
     ) -> Event {
-        let pause = self.paused.iter().map(|(until, _)| *until).min();
         let mut pause: Option<Pin<Box<Sleep>>> =
-            pause.map(|until| Box::pin(tokio::time::sleep_until(until.into())));
+            self.wakes().map(|until| Box::pin(tokio::time::sleep_until(until.into())));
         poll_fn(|cx| {
             if let Poll::Ready(Some(batch)) = self.under_way.poll_join_next(cx) {
                 return Poll::Ready(Event::Batch(batch));
@@ -193,8 +201,9 @@ impl Queue {
 
     /// Sends what can be sent.
     fn dispatch(&mut self) {
+        let first = self.first;
         for step in 0..Kind::ALL.len() {
-            let kind = Kind::ALL[(self.first + step) % Kind::ALL.len()];
+            let kind = Kind::ALL[(first + step) % Kind::ALL.len()];
             while self.has_room(kind) {
                 let requests = self.take(kind);
                 if requests.is_empty() {
@@ -207,7 +216,26 @@ impl Queue {
 
     fn has_room(&self, kind: Kind) -> bool {
         let writers = self.store.writers();
-        if kind.is_write() { self.writes < writers } else { self.reads < writers.max(1) }
+        if kind.is_write() {
+            let is_worth_it =
+                || self.waiting_writes() >= SECOND_WRITER_AT || self.wrote_at.elapsed() >= SLOW_WRITE;
+            self.writes == 0 || (self.writes < writers && is_worth_it())
+        } else {
+            self.reads < writers.max(1)
+        }
+    }
+
+    fn waiting_writes(&self) -> usize {
+        let ready = self.ready.iter().zip(Kind::ALL);
+        ready.filter(|(_, kind)| kind.is_write()).map(|(ready, _)| ready.len()).sum()
+    }
+
+    /// When there is something to do though nothing comes in or back.
+    fn wakes(&self) -> Option<Instant> {
+        let paused = self.paused.iter().map(|(until, _)| *until).min();
+        let slow = (0 < self.writes && self.writes < self.store.writers() && self.waiting_writes() > 0)
+            .then(|| self.wrote_at + SLOW_WRITE);
+        paused.into_iter().chain(slow).min()
     }
 
     /// The next batch of a kind. Callers that are gone claim nothing.
@@ -237,8 +265,13 @@ impl Queue {
 
     fn send(&mut self, kind: Kind, mut requests: Vec<Request>) {
         self.first = (kind as usize + 1) % Kind::ALL.len();
-        *(if kind.is_write() { &mut self.writes } else { &mut self.reads }) += 1;
         let now = Instant::now();
+        if kind.is_write() {
+            self.writes += 1;
+            self.wrote_at = now;
+        } else {
+            self.reads += 1;
+        }
         for request in &mut requests {
             request.sent.get_or_insert(now);
         }
