@@ -1,7 +1,6 @@
 //! What must be equal under an equal key: a digest over a canonical form of some arguments.
 
 use serde::Serialize;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::key::hex;
@@ -13,18 +12,22 @@ use crate::key::hex;
     note = "derive `Serialize` for it, or name the fields that matter: `fingerprint = (amount.cents)`"
 )]
 pub trait Fingerprint {
-    /// The value as JSON, whose object keys are sorted before it is hashed.
+    /// The value as JSON text, the keys of its objects sorted.
     ///
     /// # Errors
     ///
     /// What the value's `Serialize` reports.
-    fn canonical(&self) -> Result<Value, serde_json::Error>;
+    fn canonical(&self) -> Result<String, serde_json::Error>;
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + ?Sized> Fingerprint for T {
-    fn canonical(&self) -> Result<Value, serde_json::Error> {
-        serde_json::to_value(self)
+    fn canonical(&self) -> Result<String, serde_json::Error> {
+        // As text: a `serde_json::Value` has no numbers of 128 bits.
+        let json = serde_json::to_string(self)?;
+        let mut sorted = String::with_capacity(json.len());
+        sort(&json, &mut sorted);
+        Ok(sorted)
     }
 }
 
@@ -33,11 +36,9 @@ impl<T: Serialize + ?Sized> Fingerprint for T {
 pub(crate) struct Fingerprinter(Option<Sha256>);
 
 impl Fingerprinter {
-    pub(crate) fn add(&mut self, value: &Value) {
+    pub(crate) fn add(&mut self, canonical: &str) {
         let digest = self.0.get_or_insert_with(Sha256::new);
-        let mut text = String::new();
-        write_sorted(value, &mut text);
-        digest.update(text.as_bytes());
+        digest.update(canonical.as_bytes());
         digest.update([0]);
     }
 
@@ -47,31 +48,69 @@ impl Fingerprinter {
     }
 }
 
-/// Writes JSON with sorted object keys, whatever order `serde_json`'s features give its maps.
-fn write_sorted(value: &Value, out: &mut String) {
-    match value {
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_unstable_by_key(|(name, _)| name.as_str());
-            out.push('{');
-            for (name, value) in entries {
-                out.push_str(&Value::from(name.as_str()).to_string());
-                out.push(':');
-                write_sorted(value, out);
-                out.push(',');
-            }
-            out.push('}');
+/// Copies the JSON value that `json` begins with, the keys of its objects sorted; gives what follows it. `json` is
+/// what `serde_json` writes: valid, and without white space.
+fn sort<'a>(json: &'a str, out: &mut String) -> &'a str {
+    if let Some(members) = json.strip_prefix('{') {
+        let mut sorted = Vec::new();
+        let rest = each(members, '}', |member| {
+            let (name, rest) = member.split_at(scalar(member));
+            let mut value = String::new();
+            let rest = sort(rest.strip_prefix(':').unwrap_or(rest), &mut value);
+            sorted.push((name, value));
+            rest
+        });
+        sorted.sort();
+        out.push('{');
+        for (at, (name, value)) in sorted.iter().enumerate() {
+            out.push_str(if at > 0 { "," } else { "" });
+            out.push_str(name);
+            out.push(':');
+            out.push_str(value);
         }
-        Value::Array(items) => {
-            out.push('[');
-            for item in items {
-                write_sorted(item, out);
-                out.push(',');
-            }
-            out.push(']');
-        }
-        plain => out.push_str(&plain.to_string()),
+        out.push('}');
+        rest
+    } else if let Some(items) = json.strip_prefix('[') {
+        out.push('[');
+        let rest = each(items, ']', |item| {
+            out.push_str(if out.ends_with('[') { "" } else { "," });
+            sort(item, out)
+        });
+        out.push(']');
+        rest
+    } else {
+        let (value, rest) = json.split_at(scalar(json));
+        out.push_str(value);
+        rest
     }
+}
+
+/// Reads what stands between commas, up to the closing bracket; gives what follows that.
+fn each<'a>(json: &'a str, close: char, mut read: impl FnMut(&'a str) -> &'a str) -> &'a str {
+    let mut json = json;
+    loop {
+        if let Some(rest) = json.strip_prefix(close) {
+            return rest;
+        }
+        if json.is_empty() {
+            return json;
+        }
+        json = read(json.strip_prefix(',').unwrap_or(json));
+    }
+}
+
+/// How long the text, number or word is that `json` begins with.
+fn scalar(json: &str) -> usize {
+    if !json.starts_with('"') {
+        return json.find([',', ':', '}', ']']).unwrap_or(json.len());
+    }
+    let mut escaped = false;
+    let end = json.char_indices().skip(1).find(|(_, c)| {
+        let ends = *c == '"' && !escaped;
+        escaped = *c == '\\' && !escaped;
+        ends
+    });
+    end.map_or(json.len(), |(at, _)| at + 1)
 }
 
 #[cfg(test)]
@@ -91,6 +130,26 @@ mod tests {
         let forth: HashMap<u32, u32> = (0..50).map(|n| (n, n)).collect();
         let back: HashMap<u32, u32> = (0..50).rev().map(|n| (n, n)).collect();
         assert_eq!(print(&forth), print(&back));
+    }
+
+    #[test]
+    fn a_value_is_written_as_it_is_but_for_the_order_of_its_names() {
+        let json = serde_json::json!({
+            "b": [1, [], {}, [[2], {"y": null, "x": "}],\"\\"}], -0.5e-7],
+            "a\\": {"\"": "\\", ",": ":"},
+            "": true,
+        });
+        let text = json.canonical().expect("serializes");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("still JSON"), json);
+        assert_eq!(HashMap::from([("b", 1), ("a", 2)]).canonical().expect("serializes"), r#"{"a":2,"b":1}"#);
+        assert_eq!([[(); 0]; 2].canonical().expect("serializes"), "[[],[]]");
+    }
+
+    #[test]
+    fn large_numbers_are_whole() {
+        assert_eq!(u128::MAX.canonical().expect("serializes"), u128::MAX.to_string());
+        assert_ne!(print(&u128::MAX), print(&(u128::MAX - 1)));
+        assert_ne!(print(&i128::MIN), print(&(i128::MIN + 1)));
     }
 
     #[test]
