@@ -101,6 +101,7 @@ cases! {
             a5_a_failed_key_is_checked
             a5_a_recorded_effect_is_checked
             a5_the_order_of_a_map_does_not_matter
+            a5_every_digit_counts
         }
         a8 {
             a8_keys_of_300_characters_are_distinct_and_idempotent
@@ -178,6 +179,8 @@ cases! {
             c17_a_handle_outlives_the_runtime_it_was_made_in
             c17_each_test_reaches_its_own_database
             c17_a_shutdown_waits_for_what_runs
+            c17_a_call_that_waits_is_not_begun_after_a_shutdown
+            c17_a_job_outlives_the_last_handle
         }
     }
     databases {
@@ -240,6 +243,7 @@ cases! {
             c10_a_reader_of_a_rollback_journal_delays_the_start_only
             c10_a_body_that_holds_the_write_lock_completes_late
             c10_a_body_that_holds_the_write_lock_is_dropped_at_the_end_of_its_lease
+            c10_a_job_inside_a_write_transaction_is_refused_in_time
             c10_a_database_in_memory_is_one_and_stays
             c10_a_database_in_memory_survives_callers_that_give_up
         }

@@ -251,3 +251,21 @@ async fn another_process() {
     let count = replayed(order(&w, 2, lines((0..50).rev()))).await;
     parent.say(&format!("replayed {count}"));
 }
+
+/// Amounts beyond what a float or 64 bits hold.
+#[idempotent(key = "a5-wei:<id>", fingerprint = (amount, rate), idem = w.idem)]
+async fn transfer(w: &Worker, id: u32, amount: u128, rate: f64) -> Result<u128, Error> {
+    w.effect("transfer");
+    Ok(amount).inspect(|_| tracing::trace!(rate))
+}
+
+pub(super) async fn a5_every_digit_counts(site: &Site) {
+    let (w, other) = (site.worker().await, site.worker().await);
+    let first = (u128::MAX, 0.1 + 0.2);
+    assert_eq!(executed(transfer(&w, 1, first.0, first.1)).await, u128::MAX);
+    replayed(transfer(&other, 1, first.0, first.1)).await;
+    for (amount, rate) in [(u128::MAX - 1, first.1), (first.0, 0.3), (u128::from(u64::MAX), first.1)] {
+        is_mismatched(&w, "a5-wei:1", transfer(&w, 1, amount, rate)).await;
+    }
+    assert_eq!(site.ledger.total(), 1);
+}

@@ -239,3 +239,17 @@ pub(super) async fn c10_a_database_in_memory_survives_callers_that_give_up(site:
         assert_eq!(site.effects(&format!("memory x {id}")), 1);
     }
 }
+
+/// The body's own transaction has the database: a job inside of it cannot be claimed, and says so in time.
+pub(super) async fn c10_a_job_inside_a_write_transaction_is_refused_in_time(site: &Site) {
+    let w = site.worker_by(|builder| builder.store_timeout(Duration::from_millis(700))).await;
+    let mut hand = application(site, "WAL").await;
+    executed(job(&w, 0)).await;
+    hand.execute("BEGIN IMMEDIATE; INSERT INTO app VALUES (1)").await;
+    let error = refused(ErrorKind::Store, job(&w, 1)).await;
+    assert!(error.is_retryable());
+    assert_eq!(replayed(job(&w, 0)).await, 0, "what is done is read beside it");
+    hand.execute("COMMIT").await;
+    assert_eq!(executed(job(&w, 1)).await, 1);
+    assert_eq!(site.effects("1"), 1);
+}

@@ -274,3 +274,51 @@ pub(super) async fn c17_a_shutdown_waits_for_what_runs(site: &Site) {
     assert_eq!(w.row("c17:running").await.status, Status::Completed);
     assert_eq!(site.effects("new"), 0);
 }
+
+#[idempotent(key = "c17-waiting:<id>", on_busy = "wait", wait_for = "60s", on_error = "release", idem = w.idem)]
+async fn waiting(w: &Worker, id: &str, gate: &Gate) -> Result<String, Fault> {
+    w.effect(id);
+    gate.pass().await;
+    Err(Fault::own("down"))
+}
+
+/// A call that waits for a busy key when the shutdown comes does not begin when that key is free.
+pub(super) async fn c17_a_call_that_waits_is_not_begun_after_a_shutdown(site: &Site) {
+    let (w, gate) = (site.worker().await, Gate::new());
+    let call = || {
+        let (w, gate) = (w.clone(), gate.clone());
+        tokio::spawn(async move { waiting(&w, "x", &gate).await })
+    };
+    let holder = call();
+    gate.arrived().await;
+    let waiter = call();
+    sleep(Duration::from_millis(50)).await;
+    assert_eq!(w.idem.shutdown(Duration::from_millis(10)).await, ["c17-waiting:x"]);
+    gate.open();
+    assert_eq!(holder.await.expect("no panic").expect_err("its own").to_string(), "down");
+    let error = waiter.await.expect("no panic").expect_err("too late").idem();
+    assert_eq!(error.kind(), ErrorKind::ShuttingDown);
+    assert_eq!(w.row("c17-waiting:x").await.status, Status::Released);
+    assert_eq!(site.effects("x"), 1);
+}
+
+/// Whoever drops the last handle of the application while a job runs loses nothing.
+#[idempotent(key = "c17-last:<id>", idem = idem)]
+async fn last(idem: Idem, id: &str, gate: &Gate) -> Result<String, Error> {
+    drop(idem);
+    gate.pass().await;
+    Ok(id.to_owned())
+}
+
+pub(super) async fn c17_a_job_outlives_the_last_handle(site: &Site) {
+    let (w, gate) = (site.worker().await, Gate::new());
+    let idem = site.worker().await.idem;
+    let running = tokio::spawn({
+        let gate = gate.clone();
+        async move { executed(last(idem, "x", &gate)).await }
+    });
+    gate.arrived().await;
+    gate.open();
+    assert_eq!(running.await.expect("no panic"), "x");
+    assert_eq!(w.row("c17-last:x").await.status, Status::Completed);
+}
