@@ -143,6 +143,15 @@ impl Builder {
         self
     }
 
+    /// The statements that create the table, for those who run them by hand (`migrate(false)`). Connects to nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] for a malformed URL or a table name that is not an identifier.
+    pub fn ddl(&self) -> Result<String, Error> {
+        Ok(store::open(&self.options)?.ddl())
+    }
+
     /// Connects.
     ///
     /// # Errors

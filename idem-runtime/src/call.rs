@@ -266,7 +266,7 @@ async fn drive<R, T, E>(
     place: &'static str,
 ) -> R {
     let Call { ticket, edge, .. } = call;
-    let execution = match edge.answer(Box::pin(run::admit(ticket, place)).await) {
+    let mut execution = match edge.answer(Box::pin(run::admit(ticket, place)).await) {
         Ok(execution) => execution,
         Err(answer) => return answer,
     };
@@ -308,7 +308,7 @@ where
     B: FnOnce() -> R,
 {
     let Call { ticket, edge, .. } = call;
-    let execution = match edge.answer(block_on(run::admit(ticket, type_name::<B>()))) {
+    let mut execution = match edge.answer(block_on(run::admit(ticket, type_name::<B>()))) {
         Ok(execution) => execution,
         Err(answer) => return answer,
     };

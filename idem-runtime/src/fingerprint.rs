@@ -3,7 +3,7 @@
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::key::hex;
+use crate::{key::hex, result::check_faithful};
 
 /// A value that a fingerprint can cover: whatever serde can serialize.
 #[diagnostic::on_unimplemented(
@@ -16,13 +16,14 @@ pub trait Fingerprint {
     ///
     /// # Errors
     ///
-    /// What the value's `Serialize` reports.
+    /// What the value's `Serialize` reports, and a value that JSON writes as another one: NaN and infinity, `Some(None)`.
     fn canonical(&self) -> Result<String, serde_json::Error>;
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + ?Sized> Fingerprint for T {
     fn canonical(&self) -> Result<String, serde_json::Error> {
+        check_faithful(self)?;
         // As text: a `serde_json::Value` has no numbers of 128 bits.
         let json = serde_json::to_string(self)?;
         let mut sorted = String::with_capacity(json.len());
@@ -150,6 +151,13 @@ mod tests {
         assert_eq!(u128::MAX.canonical().expect("serializes"), u128::MAX.to_string());
         assert_ne!(print(&u128::MAX), print(&(u128::MAX - 1)));
         assert_ne!(print(&i128::MIN), print(&(i128::MIN + 1)));
+    }
+
+    #[test]
+    fn what_json_would_write_as_null_is_refused() {
+        assert!(f64::NAN.canonical().is_err());
+        assert!(Some(None::<u8>).canonical().is_err());
+        assert!(None::<u8>.canonical().is_ok());
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub trait Stored: Sized {
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned> Stored for T {
     fn encode(&self) -> Result<String, serde_json::Error> {
-        self.serialize(Faithful)?;
+        check_faithful(self)?;
         serde_json::to_string(self)
     }
 
@@ -77,8 +77,29 @@ enum Seen {
     Other,
 }
 
-/// Walks a value and refuses what JSON would not give back.
-struct Faithful;
+/// Refuses a value that JSON would not give back as it is.
+pub(crate) fn check_faithful<T: Serialize + ?Sized>(value: &T) -> Result<(), serde_json::Error> {
+    value.serialize(Faithful { depth: 0 }).map(drop)
+}
+
+/// How deep `serde_json` reads.
+const DEEPEST: u8 = 127;
+
+/// Walks a value.
+struct Faithful {
+    /// How many lists and objects are around this place.
+    depth: u8,
+}
+
+impl Faithful {
+    fn inner(self) -> Result<Self, serde_json::Error> {
+        if self.depth < DEEPEST {
+            Ok(Self { depth: self.depth + 1 })
+        } else {
+            Err(lossy("so deep a nesting"))
+        }
+    }
+}
 
 type Check = Result<Seen, serde_json::Error>;
 
@@ -157,20 +178,20 @@ impl Serializer for Faithful {
         _: &'static str,
         value: &T,
     ) -> Check {
-        value.serialize(self)?;
+        value.serialize(self.inner()?)?;
         Ok(Seen::Other)
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Self, Self::Error> {
-        Ok(self)
+        self.inner()
     }
 
     fn serialize_tuple(self, _: usize) -> Result<Self, Self::Error> {
-        Ok(self)
+        self.inner()
     }
 
     fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self, Self::Error> {
-        Ok(self)
+        self.inner()
     }
 
     fn serialize_tuple_variant(
@@ -180,15 +201,15 @@ impl Serializer for Faithful {
         _: &'static str,
         _: usize,
     ) -> Result<Self, Self::Error> {
-        Ok(self)
+        self.inner()?.inner()
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Self, Self::Error> {
-        Ok(self)
+        self.inner()
     }
 
     fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self, Self::Error> {
-        Ok(self)
+        self.inner()
     }
 
     fn serialize_struct_variant(
@@ -198,7 +219,7 @@ impl Serializer for Faithful {
         _: &'static str,
         _: usize,
     ) -> Result<Self, Self::Error> {
-        Ok(self)
+        self.inner()?.inner()
     }
 }
 
@@ -209,7 +230,7 @@ macro_rules! compound {
             type Error = serde_json::Error;
             $(
                 fn $method<T: Serialize + ?Sized>(&mut self, $(_: $name,)? value: &T) -> Result<(), Self::Error> {
-                    value.serialize(Faithful).map(drop)
+                    value.serialize(Faithful { depth: self.depth }).map(drop)
                 }
             )*
             fn end(self) -> Check {
@@ -238,6 +259,17 @@ mod tests {
         assert!(vec![Some(f32::INFINITY)].encode().is_err());
         assert!(Some(None::<u8>).encode().is_err());
         assert!((1, Some(())).encode().is_err());
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_to_be_read_is_found() {
+        #[derive(serde::Serialize, serde::Deserialize)]
+        struct Nest(Vec<Nest>);
+        let nest = |depth: u32| (1..depth).fold(Nest(Vec::new()), |inner, _| Nest(vec![inner]));
+        for depth in 120..136 {
+            let json = serde_json::to_string(&nest(depth)).expect("serializes");
+            assert_eq!(nest(depth).encode().is_ok(), Nest::decode(&json).is_ok(), "{depth}");
+        }
     }
 
     #[test]

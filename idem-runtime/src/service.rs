@@ -374,6 +374,7 @@ impl Service {
         patience: Patience,
         bounded: bool,
     ) -> Result<Waiting, Failure> {
+        self.check_process()?;
         if self.0.store.is_local() {
             return Ok(Waiting::Ready(Box::new(self.call_local(&work, lease)?)));
         }
@@ -406,11 +407,13 @@ impl Service {
         if before < self.limits().queue { Ok(place) } else { Err(Failure::Full) }
     }
 
+    /// A forked child has the memory of this process and not its thread.
+    fn check_process(&self) -> Result<(), Failure> {
+        if process::id() == self.0.process { Ok(()) } else { Err(Failure::Gone) }
+    }
+
     fn send(&self, message: Message) -> Result<(), Failure> {
-        // A forked child has the queue's memory and not its thread.
-        if process::id() != self.0.process {
-            return Err(Failure::Gone);
-        }
+        self.check_process()?;
         self.0.messages.send(message).map_err(|_| Failure::Gone)
     }
 

@@ -37,6 +37,8 @@ macro_rules! breaks {
 breaks! {
     memory: Memory {
         a_call_that_waits_does_not_start_after_a_shutdown
+        a_body_that_runs_during_a_shutdown_may_call_another_job
+        a_panic_after_the_body_does_not_free_the_key
         an_alert_that_reached_nobody_is_raised_again
         alerts_that_come_together_are_told_as_one
         limits_without_end_are_limits
@@ -44,6 +46,8 @@ breaks! {
     sqlite: Sqlite {
         a_key_in_review_is_not_freed_while_its_holder_is_alive
         a_call_that_waits_does_not_start_after_a_shutdown
+        a_body_that_runs_during_a_shutdown_may_call_another_job
+        a_panic_after_the_body_does_not_free_the_key
         a_claim_that_was_acknowledged_late_is_renewed_in_time
         a_lease_that_was_renewed_after_its_end_is_alive_again
         a_resolution_waits_for_a_foreign_writer
@@ -55,6 +59,8 @@ breaks! {
     postgres: Postgres {
         a_key_in_review_is_not_freed_while_its_holder_is_alive
         a_call_that_waits_does_not_start_after_a_shutdown
+        a_body_that_runs_during_a_shutdown_may_call_another_job
+        a_panic_after_the_body_does_not_free_the_key
         a_claim_whose_reply_was_lost_is_its_callers_whoever_meets_it_first
         a_claim_that_nobody_heard_of_is_given_back_when_the_database_is_there_again
         a_lease_counts_from_the_first_sending_whatever_was_locked_since
@@ -135,6 +141,54 @@ async fn a_call_that_waits_does_not_start_after_a_shutdown(site: &Site) {
     gate.open();
     let error = waiting.await.expect("no panic").expect_err("not started").idem();
     assert_eq!(error.kind(), ErrorKind::ShuttingDown);
+    assert_eq!(site.effects("a"), 1);
+}
+
+#[idempotent(key = "outer:<id>", idem = w.idem)]
+async fn outer(w: &Worker, id: &str, gate: &Gate) -> Result<String, Error> {
+    gate.pass().await;
+    heard(w, id).await
+}
+
+async fn a_body_that_runs_during_a_shutdown_may_call_another_job(site: &Site) {
+    let (w, gate) = (site.worker().await, Gate::new());
+    let running = tokio::spawn({
+        let (w, gate) = (w.clone(), gate.clone());
+        async move { outer(&w, "a", &gate).await }
+    });
+    gate.arrived().await;
+    assert_eq!(w.idem.shutdown(Duration::from_millis(10)).await, ["outer:a"]);
+    gate.open();
+    assert_eq!(running.await.expect("no panic").expect("done"), "a");
+    refused(ErrorKind::ShuttingDown, heard(&w, "b")).await;
+    assert!(w.idem.shutdown(Duration::from_secs(30)).await.is_empty());
+}
+
+/// A result whose `Serialize` is broken.
+#[derive(Debug, serde::Deserialize)]
+struct Broken;
+
+impl serde::Serialize for Broken {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        panic!("cannot be written")
+    }
+}
+
+#[idempotent(key = "unwritable:<id>", on_error = "by_mark", idem = w.idem)]
+async fn unwritable(w: &Worker, id: &str) -> Result<Broken, Error> {
+    w.effect(id);
+    Ok(Broken)
+}
+
+/// No mark was set, and yet the effect may have happened: the body came to its end.
+async fn a_panic_after_the_body_does_not_free_the_key(site: &Site) {
+    let w = site.worker().await;
+    let panicked = tokio::spawn({
+        let w = w.clone();
+        async move { unwritable(&w, "a").await }
+    });
+    panicked.await.expect_err("a panic");
+    refused(ErrorKind::NeedsReview, unwritable(&w, "a")).await;
     assert_eq!(site.effects("a"), 1);
 }
 

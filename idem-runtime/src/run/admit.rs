@@ -79,8 +79,14 @@ impl Call {
         Ok(call)
     }
 
+    /// A shutdown lets no call in, but for those that a running body makes: it waits for that body.
     fn check_open(&self) -> Result<(), Error> {
-        if self.idem.is_closing() { Err(Error::ShuttingDown { key: self.key.clone() }) } else { Ok(()) }
+        let is_nested = self.outer.as_ref().is_some_and(|outer| outer.service.is(self.service()));
+        if self.idem.is_closing() && !is_nested {
+            Err(Error::ShuttingDown { key: self.key.clone() })
+        } else {
+            Ok(())
+        }
     }
 
     fn service(&self) -> &Service {
@@ -107,7 +113,9 @@ impl Call {
     pub(super) async fn claim(mut self) -> Result<Admitted, Error> {
         let give_up = self.patience().until;
         let mut seen = Seen::Absent;
-        for _ in 0..LOOKS {
+        let mut looks = 0;
+        while looks < LOOKS || self.waits_until.is_some_and(|until| Instant::now() < until) {
+            looks += 1;
             if !matches!(seen, Seen::Held(_)) {
                 self.check_open()?;
             }
@@ -342,6 +350,7 @@ impl Call {
             claim,
             _membership: membership,
             took_over: false,
+            has_returned: false,
             slot: None,
         }))
     }

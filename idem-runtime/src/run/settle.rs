@@ -42,13 +42,15 @@ pub(crate) struct Execution {
     /// It counts as running, and its lease is renewed, for as long as this stays.
     pub(super) _membership: Membership,
     pub(super) took_over: bool,
+    /// The body came to its end: whatever goes wrong from here on, its effect may have happened.
+    pub(super) has_returned: bool,
     pub(super) slot: Option<Arc<Slot>>,
 }
 
 impl Execution {
     /// Runs the body inside of this execution. Where others may take the claim over, a body whose lease is lost is
     /// dropped: `None`.
-    pub(crate) async fn attend<R>(&self, body: Pin<Box<impl Future<Output = R>>>) -> Option<R> {
+    pub(crate) async fn attend<R>(&mut self, body: Pin<Box<impl Future<Output = R>>>) -> Option<R> {
         let mut body = pin!(self.context.scope(body));
         let guarded = self.job.stale_policy() != OnStale::Alert;
         let lease = self.context.lease.as_deref().filter(|_| guarded);
@@ -58,17 +60,21 @@ impl Execution {
                 None => std::future::pending().await,
             }
         });
-        poll_fn(|cx| {
+        let returned = poll_fn(|cx| {
             if lost.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(None);
             }
             body.as_mut().poll(cx).map(Some)
         })
-        .await
+        .await;
+        self.has_returned = returned.is_some();
+        returned
     }
 
-    pub(crate) fn attend_sync<R>(&self, body: impl FnOnce() -> R) -> R {
-        self.context.sync_scope(body)
+    pub(crate) fn attend_sync<R>(&mut self, body: impl FnOnce() -> R) -> R {
+        let returned = self.context.sync_scope(body);
+        self.has_returned = true;
+        returned
     }
 
     /// The answer of a body that was dropped because its lease was lost.
@@ -191,7 +197,7 @@ impl Execution {
     /// How a body that neither returned nor died leaves its claim.
     fn interrupted(&self) -> store::Ending {
         let error = Some("the body panicked or was dropped before it returned".to_owned());
-        if self.job.error_rule() == ErrorRule::ByMark && !self.context.is_marked() {
+        if self.job.error_rule() == ErrorRule::ByMark && !self.context.is_marked() && !self.has_returned {
             let purge_after = self.idem.service().limits().released_for;
             return store::Ending::Released { error, purge_after, withdrawn: false };
         }

@@ -98,8 +98,9 @@ impl Shape {
 /// What to say where the table is missing and is not ours to make.
 pub(crate) fn missing(table: &Table) -> String {
     format!(
-        "the table {} is missing or incomplete, and migrations are off; run the statements of `Idem::ddl()` (they \
-         stand in `idem-runtime/migrations/`) or allow `migrate(true)`",
+        "the table {} is missing or incomplete, and migrations are off; run the statements of `Idem::ddl()` (without \
+         a connection: `Idem::builder().url(…).ddl()`; they stand in `idem-runtime/migrations/`) or allow \
+         `migrate(true)`",
         table.quoted("")
     )
 }
