@@ -185,7 +185,7 @@ impl Idem {
     }
 
     /// Stops claiming, and waits until no body runs or the deadline has passed. Bodies that still run keep their
-    /// heartbeats, and their completions are recorded.
+    /// heartbeats, may call other jobs, and their completions are recorded.
     ///
     /// Answers the keys that still run at the deadline.
     pub async fn shutdown(&self, deadline: Duration) -> Vec<String> {
