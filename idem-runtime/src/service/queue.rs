@@ -7,6 +7,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::Poll,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -31,6 +32,8 @@ const SECOND_WRITER_AT: usize = 64;
 /// How long a statement is under way before another one goes out beside it all the same: it waits for a lock, or for a
 /// connection that is dead.
 const SLOW_WRITE: Duration = Duration::from_millis(25);
+/// After a batch of several, and with nothing under way, how long the next one gathers. A lone caller never waits.
+const GATHERING: Duration = Duration::from_micros(20);
 /// The pause before the first repetition; it doubles up to the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
@@ -106,19 +109,25 @@ pub(super) async fn serve(store: Arc<dyn Store>, mut inbox: mpsc::UnboundedRecei
     while open || !queue.is_empty() {
         queue.dispatch();
         match queue.next(&mut inbox, &mut messages, open).await {
-            Event::Batch(Ok(batch)) => queue.settle(batch),
+            Event::Batch(Ok(batch)) => {
+                let is_shared = batch.requests.len() > 1;
+                queue.settle(batch);
+                if is_shared && queue.under_way.is_empty() {
+                    // Those who were just answered come back together. Neither the runtime's clock, which counts
+                    // milliseconds, nor spinning, which takes the core that they need, can wait for them.
+                    thread::sleep(GATHERING);
+                    while let Ok(message) = inbox.try_recv() {
+                        queue.take_in(message);
+                    }
+                }
+            }
             Event::Batch(Err(error)) => {
                 tracing::error!(%error, "the background service failed; its leases count as lost");
                 return;
             }
             Event::Messages(0) => open = false,
             Event::Messages(_) => {
-                for message in messages.drain(..) {
-                    match message {
-                        Message::Request(request) => queue.accept(*request),
-                        Message::Task(task) => drop(tokio::spawn(task)),
-                    }
-                }
+                messages.drain(..).for_each(|message| queue.take_in(message));
             }
             Event::PauseOver => queue.resume(Instant::now()),
         }
@@ -166,6 +175,13 @@ impl Queue {
             }
         })
         .await
+    }
+
+    fn take_in(&mut self, message: Message) {
+        match message {
+            Message::Request(request) => self.accept(*request),
+            Message::Task(task) => drop(tokio::spawn(task)),
+        }
     }
 
     /// Takes a request in: to the front if its key is free, behind the others of its key if not.
