@@ -40,6 +40,29 @@ impl Display for Clock {
     }
 }
 
+/// The local times of a crate, by the `day` and the `clock` of its module.
+macro_rules! local {
+    ($date:ty, $time:ty, $both:ty) => {
+        impl KeyPart for $date {
+            fn write(&self, out: &mut KeyWriter) {
+                out.write_display(&day(*self));
+            }
+        }
+
+        impl KeyPart for $time {
+            fn write(&self, out: &mut KeyWriter) {
+                out.write_display(&clock(*self));
+            }
+        }
+
+        impl KeyPart for $both {
+            fn write(&self, out: &mut KeyWriter) {
+                out.write_display(&format_args!("{}T{}", day(self.date()), clock(self.time())));
+            }
+        }
+    };
+}
+
 #[cfg(feature = "chrono")]
 mod with_chrono {
     use chrono::{Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Timelike};
@@ -65,23 +88,7 @@ mod with_chrono {
         }
     }
 
-    impl KeyPart for NaiveDate {
-        fn write(&self, out: &mut KeyWriter) {
-            out.write_display(&day(*self));
-        }
-    }
-
-    impl KeyPart for NaiveTime {
-        fn write(&self, out: &mut KeyWriter) {
-            out.write_display(&clock(*self));
-        }
-    }
-
-    impl KeyPart for NaiveDateTime {
-        fn write(&self, out: &mut KeyWriter) {
-            out.write_display(&format_args!("{}T{}", day(self.date()), clock(self.time())));
-        }
-    }
+    local! { NaiveDate, NaiveTime, NaiveDateTime }
 
     impl<Tz: TimeZone> KeyPart for chrono::DateTime<Tz> {
         fn write(&self, out: &mut KeyWriter) {
@@ -106,23 +113,7 @@ mod with_time {
         Clock { hour, minute, second, nanos }
     }
 
-    impl KeyPart for Date {
-        fn write(&self, out: &mut KeyWriter) {
-            out.write_display(&day(*self));
-        }
-    }
-
-    impl KeyPart for Time {
-        fn write(&self, out: &mut KeyWriter) {
-            out.write_display(&clock(*self));
-        }
-    }
-
-    impl KeyPart for PrimitiveDateTime {
-        fn write(&self, out: &mut KeyWriter) {
-            out.write_display(&format_args!("{}T{}", day(self.date()), clock(self.time())));
-        }
-    }
+    local! { Date, Time, PrimitiveDateTime }
 
     impl KeyPart for OffsetDateTime {
         fn write(&self, out: &mut KeyWriter) {
@@ -162,23 +153,7 @@ mod with_jiff {
         }
     }
 
-    impl KeyPart for Date {
-        fn write(&self, out: &mut KeyWriter) {
-            out.write_display(&day(*self));
-        }
-    }
-
-    impl KeyPart for Time {
-        fn write(&self, out: &mut KeyWriter) {
-            out.write_display(&clock(*self));
-        }
-    }
-
-    impl KeyPart for DateTime {
-        fn write(&self, out: &mut KeyWriter) {
-            out.write_display(&format_args!("{}T{}", day(self.date()), clock(self.time())));
-        }
-    }
+    local! { Date, Time, DateTime }
 
     impl KeyPart for Timestamp {
         fn write(&self, out: &mut KeyWriter) {
