@@ -303,11 +303,16 @@ impl Ending {
 }
 
 impl Finish {
-    /// Whether a row shows this ending already: its reply was lost.
+    /// Whether a row shows this ending already: its reply was lost. A completion with another result is somebody
+    /// else's word: a person's, or a foreign worker's.
     #[must_use]
     pub fn shows_in(&self, record: &Record) -> bool {
         let fence = self.fence.saturating_add(i64::from(self.ending.raises_fence()));
-        record.is_of(&self.owner, fence) && record.status == self.ending.status()
+        let says_so = match &self.ending {
+            Ending::Completed { result, .. } => record.result == *result,
+            _ => true,
+        };
+        record.is_of(&self.owner, fence) && record.status == self.ending.status() && says_so
     }
 }
 

@@ -45,6 +45,7 @@ breaks! {
     }
     sqlite: Sqlite {
         a_key_in_review_is_not_freed_while_its_holder_is_alive
+        a_result_that_a_person_recorded_is_not_taken_for_ones_own
         a_call_that_waits_does_not_start_after_a_shutdown
         a_body_that_runs_during_a_shutdown_may_call_another_job
         a_panic_after_the_body_does_not_free_the_key
@@ -58,6 +59,7 @@ breaks! {
     }
     postgres: Postgres {
         a_key_in_review_is_not_freed_while_its_holder_is_alive
+        a_result_that_a_person_recorded_is_not_taken_for_ones_own
         a_call_that_waits_does_not_start_after_a_shutdown
         a_body_that_runs_during_a_shutdown_may_call_another_job
         a_panic_after_the_body_does_not_free_the_key
@@ -114,6 +116,30 @@ async fn a_key_in_review_is_not_freed_while_its_holder_is_alive(site: &Site) {
     let late = holder.await.expect("no panic").expect_err("its claim was taken");
     assert_eq!(late.kind(), ErrorKind::ClaimLost);
     assert_eq!(site.effects("a"), 1);
+}
+
+#[idempotent(key = "word:<id>", idem = w.idem)]
+async fn word(w: &Worker, id: &str, gate: &Gate) -> Result<String, Error> {
+    w.effect(id);
+    gate.pass().await;
+    Ok("its own".to_owned())
+}
+
+async fn a_result_that_a_person_recorded_is_not_taken_for_ones_own(site: &Site) {
+    let (w, other, gate) = (site.worker().await, site.worker().await, Gate::new());
+    let holder = tokio::spawn({
+        let (w, gate) = (w.clone(), gate.clone());
+        async move { word(&w, "a", &gate).await }
+    });
+    gate.arrived().await;
+    site.set("word:a", "lease_until = 1").await;
+    let found_out = Resolution::Completed(Some("a person's".into()));
+    let resolved = other.idem.resolve("word:a", found_out).await.expect("an answer");
+    assert!(matches!(resolved, Resolved::Changed { .. }), "{resolved:?}");
+    gate.open();
+    let late = holder.await.expect("no panic").expect_err("another result is recorded");
+    assert_eq!(late.kind(), ErrorKind::ClaimLost);
+    assert_eq!(replayed(word(&other, "a", &gate)).await, "a person's");
 }
 
 #[idempotent(key = "queue:<id>", on_error = "release", on_busy = "wait", wait_for = "20s", idem = w.idem)]
