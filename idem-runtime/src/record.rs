@@ -257,7 +257,7 @@ pub fn decide(record: Option<&Record>, now: i64, terms: &Terms<'_>) -> Decision 
         Status::NeedsReview => Decision::Review,
         _ => match terms.job.mode() {
             Mode::RecordAfter => Decision::Run(Standing::Claimed),
-            Mode::LockFirst => decide_claim(record, now, terms),
+            Mode::LockFirst | Mode::Transactional => decide_claim(record, now, terms),
         },
     }
 }
