@@ -11,6 +11,7 @@ mod a18;
 mod a22;
 mod a3;
 mod a5;
+mod a6;
 mod a8;
 mod a9;
 mod c10;
@@ -31,13 +32,14 @@ use site::Site;
 
 /// The cases, by what they ask of a back end.
 macro_rules! cases {
-    (everywhere $everywhere:tt databases $databases:tt sqlite $sqlite:tt postgres $postgres:tt) => {
+    (everywhere $everywhere:tt databases $databases:tt sqlite $sqlite:tt servers $servers:tt) => {
         /// The names of all cases, among other words.
-        const ALL: &str = stringify!($everywhere $databases $sqlite $postgres);
+        const ALL: &str = stringify!($everywhere $databases $sqlite $servers);
 
         on!(memory: Memory, $everywhere);
         on!(sqlite: Sqlite, $everywhere $databases $sqlite);
-        on!(postgres: Postgres, $everywhere $databases $postgres);
+        on!(postgres: Postgres, $everywhere $databases $servers);
+        on!(mysql: Mysql, $everywhere $databases $servers);
     };
 }
 
@@ -102,6 +104,10 @@ cases! {
             a5_a_recorded_effect_is_checked
             a5_the_order_of_a_map_does_not_matter
             a5_every_digit_counts
+        }
+        a6 {
+            a6_keys_that_only_a_collation_would_equate_are_distinct
+            a6_each_of_their_jobs_runs_at_once_beside_the_others
         }
         a8 {
             a8_keys_of_300_characters_are_distinct_and_idempotent
@@ -190,6 +196,9 @@ cases! {
         a5 {
             a5_the_order_of_a_map_does_not_matter_in_another_process
         }
+        a6 {
+            a6_a_row_is_found_by_its_own_spelling_alone
+        }
         a11 {
             a11_whatever_its_length_a_lease_can_be_taken_over_at_its_end
             a11_a_claim_without_an_end_is_neither_free_nor_held_for_ever
@@ -248,7 +257,7 @@ cases! {
             c10_a_database_in_memory_survives_callers_that_give_up
         }
     }
-    postgres {
+    servers {
         c2 {
             c2_callers_that_give_up_on_a_slow_network_lose_and_repeat_nothing
             c2_a_claim_that_nobody_waits_for_any_more_is_given_back

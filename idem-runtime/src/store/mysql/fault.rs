@@ -1,14 +1,23 @@
 //! What the error numbers of the two servers mean.
 
-use sqlx::{MySql, error::DatabaseError, mysql::MySqlDatabaseError};
+use sqlx::{MySql, MySqlConnection, error::DatabaseError, mysql::MySqlDatabaseError, raw_sql};
 
 use crate::store::sql::{Dialect, Fault};
+
+/// What a server may be set to against us: that nothing is committed by itself, that what is not committed is read,
+/// that locks are waited for without end. A server as it comes differs in the last alone.
+const GREETING: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+    SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1";
 
 impl Dialect for MySql {
     const QUOTE: char = '`';
 
     fn fault(error: &dyn DatabaseError) -> Fault {
         error.try_downcast_ref::<MySqlDatabaseError>().map_or(Fault::Refused, |error| of(error.number()))
+    }
+
+    async fn greet(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
+        raw_sql(GREETING).execute(connection).await.map(drop)
     }
 }
 

@@ -45,9 +45,15 @@ impl<DB: Dialect> Connections<DB> {
         let waiting = self.idle().pop();
         let connection = match waiting {
             Some(connection) => connection,
-            None => self.options.connect().await.map_err(|error| explain::<DB>(context, error))?,
+            None => self.connect().await.map_err(|error| explain::<DB>(context, error))?,
         };
         Ok(Held { connection, home: self, _permit: permit })
+    }
+
+    async fn connect(&self) -> Result<DB::Connection, sqlx::Error> {
+        let mut connection = self.options.connect().await?;
+        DB::greet(&mut connection).await?;
+        Ok(connection)
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<DB::Connection>> {
