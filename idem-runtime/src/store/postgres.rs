@@ -3,7 +3,11 @@
 mod setup;
 mod statements;
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::{Arc, OnceLock},
+};
 
 use sqlx::{
     Postgres,
@@ -36,7 +40,10 @@ const FORGETTING: &str = "forgetting a key";
 /// Rows in a table of Postgres.
 pub struct PostgresStore {
     table: Table,
-    statements: Statements,
+    /// The statements with the table as it was named.
+    unfound: Statements,
+    /// The statements with the table in the schema where it was found.
+    found: OnceLock<Statements>,
     connections: Connections<Postgres>,
     writers: usize,
 }
@@ -64,11 +71,16 @@ impl PostgresStore {
         let table = Table::of(options)?;
         let writers = options.connections.max(1);
         Ok(Self {
-            statements: Statements::of(&table),
+            unfound: Statements::of(&table),
+            found: OnceLock::new(),
             table,
             connections: Connections::new(connect, writers),
             writers,
         })
+    }
+
+    fn statements(&self) -> &Statements {
+        self.found.get().unwrap_or(&self.unfound)
     }
 
     /// All rows of a statement, sent again where it collided with another. Waiting for the last row matters: only
@@ -103,12 +115,12 @@ impl PostgresStore {
             let rows = if let Some(insert) = batch.only() {
                 let statement = || {
                     let row = NewRowParams::of(&insert.key, &insert.row);
-                    bind_row(sqlx::query(&self.statements.insert_one).bind(row.key), row)
+                    bind_row(sqlx::query(&self.statements().insert_one).bind(row.key), row)
                 };
                 self.run(CLAIMING, statement).await?
             } else {
                 let open: Vec<_> = batch.open().collect();
-                self.run(CLAIMING, || bind_rows(&self.statements.insert_many, &open)).await?
+                self.run(CLAIMING, || bind_rows(&self.statements().insert_many, &open)).await?
             };
             for row in &rows {
                 let mut cells = Cells::of(row);
@@ -125,8 +137,8 @@ impl PostgresStore {
     async fn replace_one(&self, replace: &Replace) -> Result<Answer, StoreError> {
         let statement = || {
             let sql = match replace.audit {
-                Some(_) => &self.statements.replace_audited,
-                None => &self.statements.replace,
+                Some(_) => &self.statements().replace_audited,
+                None => &self.statements().replace,
             };
             let query = bind_expected(sqlx::query(sql), &replace.key, &replace.expected);
             let query = bind_row(query, NewRowParams::of(&replace.key, &replace.row))
@@ -157,11 +169,11 @@ impl PostgresStore {
             }
             let rows = if let Some(finish) = batch.only() {
                 let statement =
-                    || bind_finish(sqlx::query(&self.statements.finish_one), FinishParams::of(finish));
+                    || bind_finish(sqlx::query(&self.statements().finish_one), FinishParams::of(finish));
                 self.run(FINISHING, statement).await?
             } else {
                 let open: Vec<_> = batch.open().collect();
-                self.run(FINISHING, || bind_endings(&self.statements.finish_many, &open)).await?
+                self.run(FINISHING, || bind_endings(&self.statements().finish_many, &open)).await?
             };
             batch.answer_written(&rows)?;
             let unfinished: Vec<_> = batch.open().map(|finish| &*finish.key).collect();
@@ -176,7 +188,7 @@ impl PostgresStore {
             return batch.finish(RENEWING);
         }
         let open: Vec<_> = batch.open().collect();
-        for row in self.run(RENEWING, || bind_leases(&self.statements.renew, &open)).await? {
+        for row in self.run(RENEWING, || bind_leases(&self.statements().renew, &open)).await? {
             batch.answer(Cells::of(&row).next()?, |_| Some(Renewal::Renewed));
         }
         let passed_over: Vec<_> = batch.open().map(|renew| &*renew.key).collect();
@@ -203,8 +215,8 @@ impl PostgresStore {
 
     async fn records(&self, keys: &[&str]) -> Result<Vec<Record>, StoreError> {
         let statement = || match keys {
-            [key] => sqlx::query(&self.statements.read_one).bind(*key),
-            _ => sqlx::query(&self.statements.read_many).bind(keys).bind(true),
+            [key] => sqlx::query(&self.statements().read_one).bind(*key),
+            _ => sqlx::query(&self.statements().read_many).bind(keys).bind(true),
         };
         if keys.is_empty() {
             return Ok(Vec::new());
@@ -220,12 +232,13 @@ impl PostgresStore {
     }
 
     async fn purge_some(&self, limit: u32) -> Result<u64, StoreError> {
-        let purge = || sqlx::query(&self.statements.purge).bind(i64::from(limit)).bind(true);
+        let purge = || sqlx::query(&self.statements().purge).bind(i64::from(limit)).bind(true);
         self.count(PURGING, purge).await
     }
 
     async fn forget_one(&self, key: &str, expected: &Version, audit: &Audit) -> Result<bool, StoreError> {
-        let forget = || bind_audit(bind_expected(sqlx::query(&self.statements.forget), key, expected), audit);
+        let forget =
+            || bind_audit(bind_expected(sqlx::query(&self.statements().forget), key, expected), audit);
         Ok(self.count(FORGETTING, forget).await? > 0)
     }
 

@@ -4,6 +4,9 @@
 
 use crate::store::sql::{Column, Sql, Table};
 
+/// A row in which nobody wrote a state is a claim, as one with nothing but its key is.
+const STATUS: &str = "COALESCE(status, 'processing')";
+
 /// The present in microseconds: the moment itself, not the beginning of the transaction.
 const NOW: &str = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint";
 
@@ -40,7 +43,7 @@ const INTO: &str = "(key, status, job, template, mode, on_stale, owner, attempt,
     fingerprint, result, error, worker, expires_at, alerted_at, fence, created_at, completed_at)";
 
 /// What a row is read as, behind its key. A row that this statement made has its fence in front, and nothing else.
-const RECORD: &str = "COALESCE(status, 'processing') AS status, job, template, mode, on_stale, owner,
+const RECORD: &str = "{status} AS status, job, template, mode, on_stale, owner,
     COALESCE(fence, 0) AS fence, COALESCE(attempt, 0) AS attempt, COALESCE(takeovers, 0) AS takeovers, lease_until,
     fingerprint, result, error, worker, expires_at, alerted_at, {born} AS created_at, {done} AS completed_at, {now}";
 const NO_RECORD: &str =
@@ -87,7 +90,7 @@ const INSERT_MANY: &str = "
     SELECT key, NULL, {record} FROM {table} WHERE key = ANY($1) AND {planned}";
 
 const EXPECTED: &str =
-    "key = $1 AND status = $2 AND owner IS NOT DISTINCT FROM $3 AND COALESCE(fence, 0) = $4
+    "key = $1 AND {status} = $2 AND owner IS NOT DISTINCT FROM $3 AND COALESCE(fence, 0) = $4
     AND lease_until IS NOT DISTINCT FROM $5 AND {born} = $6 AND {alone} AND {by_key}";
 
 const REPLACE: &str = "
@@ -120,7 +123,7 @@ const FINISH_ONE: &str = "
         attempt = GREATEST(attempt - $8, 0),
         completed_at = CASE $4 WHEN 'completed' THEN clock_timestamp() END
     WHERE key = $1 AND owner = $2 AND fence = $3
-        AND (status = 'processing' OR ($4 = 'completed' AND status IN ('needs_review', 'released')))
+        AND ({status} = 'processing' OR ($4 = 'completed' AND status IN ('needs_review', 'released')))
         AND {alone} AND {by_key}
     RETURNING key, fence";
 
@@ -137,7 +140,7 @@ const FINISH_MANY: &str = "
     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::integer[])
         AS finish (key, owner, fence, status, result, error, expires_in, withdrawn)
     WHERE held.key = finish.key AND held.owner = finish.owner AND held.fence = finish.fence
-        AND (held.status = 'processing'
+        AND (COALESCE(held.status, 'processing') = 'processing'
             OR (finish.status = 'completed' AND held.status IN ('needs_review', 'released')))
         AND {together} AND {planned}
     RETURNING held.key, held.fence";
@@ -147,7 +150,7 @@ const RENEW: &str = "
         SELECT held.ctid AS place, renew.lease
         FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS renew (key, owner, fence, lease)
             JOIN {table} AS held ON held.key = renew.key AND held.owner = renew.owner AND held.fence = renew.fence
-        WHERE held.status IN ('processing', 'needs_review') AND {planned}
+        WHERE COALESCE(held.status, 'processing') IN ('processing', 'needs_review') AND {planned}
         ORDER BY held.key
         FOR NO KEY UPDATE OF held SKIP LOCKED
     )
@@ -215,6 +218,7 @@ impl Statements {
                 .replace("{record}", RECORD)
                 .replace("{into}", INTO)
                 .replace("{floor}", FLOOR)
+                .replace("{status}", STATUS)
                 .replace("{born}", BORN)
                 .replace("{done}", DONE)
                 .replace("{now}", NOW)
@@ -238,7 +242,7 @@ impl Statements {
             purge: sql(PURGE, "$2"),
             forget: sql(FORGET, ""),
             ddl: sql(DDL, ""),
-            version: sql("SELECT version FROM {schema}", ""),
+            version: sql("SELECT version FROM {schema} ORDER BY version DESC", ""),
         }
     }
 }

@@ -45,6 +45,13 @@ impl Table {
         Ok(Self { schema: schema.map(str::to_owned), name: name.to_owned() })
     }
 
+    /// The same table, in a schema that the database named. One whose name needs more than quotes stays unnamed.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn within(&self, schema: &str) -> Self {
+        let schema = if is_identifier(schema) { Some(schema.to_owned()) } else { self.schema.clone() };
+        Self { schema, name: self.name.clone() }
+    }
+
     /// The quoted name of the table, or of a companion of it.
     pub(crate) fn quoted(&self, suffix: &str) -> String {
         match &self.schema {
