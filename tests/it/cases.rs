@@ -14,6 +14,7 @@ mod a5;
 mod a8;
 mod a9;
 mod c10;
+mod c14;
 mod c16;
 mod c17;
 mod c2;
@@ -21,6 +22,7 @@ mod c3;
 mod c6;
 pub(crate) mod call;
 pub(crate) mod gate;
+mod life;
 mod pool;
 pub(crate) mod site;
 
@@ -231,6 +233,20 @@ cases! {
             c3_a_completion_waits_for_a_busy_database
             c3_a_time_out_of_the_pool_is_the_bodys_own_error
         }
+        c14 {
+            c14_a_table_name_may_need_quotes
+            c14_namespaces_share_a_table_and_no_key
+            c14_ten_processes_that_start_at_once_make_one_table
+            c14_migrations_of_others_and_ours_do_not_meet
+            c14_migrations_that_run_at_once_do_not_meet
+            c14_the_table_may_be_made_by_the_applications_own_migrations
+            c14_an_older_build_is_refused_by_a_newer_table
+            c14_a_newer_build_says_what_an_older_table_lacks
+            c14_columns_of_others_are_left_alone
+            c14_a_column_of_others_that_must_be_given_is_named
+            c14_a_companion_of_somebody_else_is_named
+            c14_what_is_half_there_is_made_whole
+        }
         c17 {
             c17_a_test_that_fails_with_a_pending_job_fails_by_itself
             c17_threads_go_with_their_handle
@@ -258,6 +274,17 @@ cases! {
             c6_a_row_that_is_gone_when_it_is_read_is_claimed_again
             c6_of_callers_at_once_one_runs_at_every_isolation
             c6_a_record_that_meets_an_uncommitted_row_is_written_in_the_end
+        }
+        c14 {
+            c14_every_statement_goes_to_the_schema_that_was_named
+            c14_a_table_that_was_found_stays_the_one
+            c14_companions_of_another_schema_are_not_taken
+            c14_a_schema_that_is_not_there_is_named
+            c14_a_role_that_may_only_read_and_write_rows_is_enough
+            c14_no_ddl_is_sent_where_the_table_is_in_place
+            c14_a_role_that_may_not_create_is_given_the_statements
+            c14_a_schema_that_may_not_be_entered_is_told
+            c14_a_right_that_is_missing_is_named_before_a_body_runs
         }
     }
 }
