@@ -17,6 +17,7 @@ mod c10;
 mod c14;
 mod c16;
 mod c17;
+mod c19;
 mod c2;
 mod c3;
 mod c6;
@@ -251,6 +252,18 @@ cases! {
             c17_a_test_that_fails_with_a_pending_job_fails_by_itself
             c17_threads_go_with_their_handle
         }
+        c19 {
+            c19_a_table_that_was_made_by_hand_will_do
+            c19_a_type_that_will_not_do_is_named_at_the_start
+            c19_a_column_that_takes_no_null_is_named_at_the_start
+            c19_a_key_that_is_not_compared_byte_by_byte_is_named_at_the_start
+            c19_a_row_of_nulls_is_a_claim_without_owner
+            c19_a_completion_of_nulls_is_one
+            c19_a_state_that_is_wiped_out_under_its_holder_is_written_anew
+            c19_a_state_of_a_newer_build_is_nobodys_to_touch
+            c19_a_state_of_a_newer_build_ends_its_holders_claim
+            c19_a_change_under_busy_workers_fails_no_call
+        }
     }
     sqlite {
         c10 {
@@ -262,6 +275,9 @@ cases! {
             c10_a_job_inside_a_write_transaction_is_refused_in_time
             c10_a_database_in_memory_is_one_and_stays
             c10_a_database_in_memory_survives_callers_that_give_up
+        }
+        c19 {
+            c19_a_value_that_cannot_be_read_stops_its_own_key_alone
         }
     }
     postgres {
@@ -285,6 +301,9 @@ cases! {
             c14_a_role_that_may_not_create_is_given_the_statements
             c14_a_schema_that_may_not_be_entered_is_told
             c14_a_right_that_is_missing_is_named_before_a_body_runs
+        }
+        c19 {
+            c19_a_column_that_is_too_narrow_is_named_at_the_start
         }
     }
 }
