@@ -111,9 +111,12 @@ pub struct Guard<'t, X> {
     wire: Wire<X>,
 }
 
+type Enlisting<X> =
+    for<'a> fn(&'a mut X, &'a dyn Store, &'a mut Savepoint) -> Option<Box<dyn Transaction + 'a>>;
+
 /// What is to be done with the transaction, as plain functions: so that only the first step has a bound.
 struct Wire<X> {
-    enlist: for<'a> fn(&'a mut X, &'a dyn Store, &'a mut Savepoint) -> Option<Box<dyn Transaction + 'a>>,
+    enlist: Enlisting<X>,
     abandon: fn(&mut X),
     describe: fn() -> &'static str,
 }
@@ -180,11 +183,11 @@ impl<R, E> fmt::Debug for Ended<R, E> {
 /// Opens the savepoint and makes the claim, or answers the call.
 ///
 /// The type of `place` tells where the function stands, as that of the body's closure does for other modes.
-pub async fn tx_begin<'t, R, T, E, X: Transact, P>(
+pub async fn tx_begin<R, T, E, X: Transact, P>(
     call: Call<R, T, E>,
-    tx: &'t mut X,
+    tx: &mut X,
     _place: P,
-) -> ControlFlow<R, (Begun<R, E>, Guard<'t, X>)> {
+) -> ControlFlow<R, (Begun<R, E>, Guard<'_, X>)> {
     let Call { ticket, edge, .. } = call;
     let wire = Wire { enlist: X::enlist, abandon: X::abandon, describe: X::describe };
     let mut guard = Guard { tx, savepoint: Savepoint::default(), wire };

@@ -80,7 +80,7 @@ pub(crate) async fn end(
 
 /// A claim on its way into the table.
 enum Claiming {
-    Absent(Insert),
+    Absent(Box<Insert>),
     Present(Box<Replace>),
 }
 
@@ -121,7 +121,7 @@ impl Call {
     }
 
     async fn claim_inside(&self, transaction: &mut dyn Transaction) -> Result<Admitted, Error> {
-        let mut claiming = Claiming::Absent(self.first_claim()?);
+        let mut claiming = Claiming::Absent(Box::new(self.first_claim()?));
         for _ in 0..LOOKS {
             let record = match self.write(&claiming, transaction).await? {
                 Answer::Written { fence } => {
@@ -132,7 +132,7 @@ impl Call {
                 }
                 Answer::Found(record) => record,
                 Answer::Gone => {
-                    claiming = Claiming::Absent(self.first_claim()?);
+                    claiming = Claiming::Absent(Box::new(self.first_claim()?));
                     continue;
                 }
             };

@@ -2,7 +2,7 @@
 
 use std::{slice, time::Duration};
 
-use sqlx::{PgConnection, Postgres, Row, postgres::PgRow, query};
+use sqlx::{PgConnection, Postgres, Row, error::DatabaseError, postgres::PgRow, query};
 
 use super::{CLAIMING, FINISHING, PostgresStore, READING, REPLACING, Statement, let_go::LetGo};
 use crate::{
@@ -136,7 +136,7 @@ fn limit(wait: Duration) -> String {
 
 /// What an error means for the transaction that it came up in.
 fn halt(context: &'static str, error: sqlx::Error) -> Halt {
-    let code = error.as_database_error().and_then(|error| error.code());
+    let code = error.as_database_error().and_then(DatabaseError::code);
     match (Fault::of::<Postgres>(&error), code.as_deref()) {
         // in_failed_sql_transaction
         (_, Some("25P02")) => Halt::Aborted(error.into()),
