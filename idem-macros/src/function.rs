@@ -302,6 +302,17 @@ fn ungroup(mut ty: &mut Type) -> &mut Type {
     }
 }
 
+/// The same, to look at.
+pub(crate) fn ungrouped(mut ty: &Type) -> &Type {
+    loop {
+        ty = match ty {
+            Type::Group(group) => &group.elem,
+            Type::Paren(paren) => &paren.elem,
+            other => return other,
+        };
+    }
+}
+
 /// A reference or a lifetime in the value of `Result<T, …>`, or of an alias with `T` as its first argument.
 pub(crate) fn borrowed_value(output: &Type) -> Option<Span> {
     let mut output = output.clone();

@@ -2,11 +2,15 @@
 
 mod admit;
 mod settle;
+mod transact;
 
 use std::sync::Arc;
 
 use self::admit::{Admitted, Call};
-pub(crate) use self::settle::{Ending, Execution};
+pub(crate) use self::{
+    settle::{Ending, Execution},
+    transact::{Enlist, begin, end},
+};
 use crate::{
     claim::new_owner,
     error::Error,
@@ -128,9 +132,15 @@ pub(crate) async fn admit(ticket: Ticket, place: &'static str) -> Admission {
         Ok(call) => match job.mode() {
             Mode::LockFirst => call.claim().await,
             Mode::RecordAfter => call.look_up().await,
+            // The attribute calls `begin` for these.
+            Mode::Transactional => Err(Error::config("a `transactional` job needs its caller's transaction")),
         },
         Err(error) => Err(error),
     };
+    admission(job, slot, admitted)
+}
+
+fn admission(job: &'static Job, slot: Option<Arc<Slot>>, admitted: Result<Admitted, Error>) -> Admission {
     match admitted {
         Ok(Admitted::Run(mut execution)) => {
             execution.slot = slot;

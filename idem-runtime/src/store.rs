@@ -23,7 +23,7 @@
 //! 8. **A future may be dropped at any point.** The connection it used is then closed, not used again.
 //! 9. **Rows of others are read, not judged.** Missing columns are `NULL`, unknown words stay as they are.
 
-use std::{error::Error as StdError, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{any::Any, error::Error as StdError, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use crate::{
     error::Error,
@@ -37,12 +37,13 @@ pub mod postgres;
 mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+pub(crate) mod transaction;
 
 /// What a store's method returns.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// A database that keeps the rows. See the [module](self) for the contract.
-pub trait Store: fmt::Debug + Send + Sync {
+pub trait Store: Any + fmt::Debug + Send + Sync {
     /// What the store is called in logs: `sqlite`, `postgres`, `memory`.
     fn name(&self) -> &'static str;
 

@@ -1,21 +1,24 @@
 //! The store of `postgres://…`.
 
+mod let_go;
 mod setup;
 mod statements;
+mod transaction;
 
 use std::{
+    any::Any,
     fmt,
     str::FromStr,
     sync::{Arc, OnceLock},
 };
 
 use sqlx::{
-    Postgres,
+    PgConnection, Postgres,
     postgres::{PgArguments, PgConnectOptions, PgRow},
     query::Query,
 };
 
-use self::statements::Statements;
+use self::{statements::Statements, transaction::PostgresTransaction};
 use crate::{
     error::Error,
     record::{Record, Status, Version},
@@ -25,8 +28,10 @@ use crate::{
             ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, NewRowParams, RenewParams,
             Sql, Table, bind_audit, bind_expected, bind_finish, bind_row, record, restless, unreplaced,
         },
+        transaction::{Savepoint, Transaction},
         without_password,
     },
+    transact::TransactDatabase,
 };
 
 const CLAIMING: &str = "claiming keys";
@@ -113,41 +118,20 @@ impl PostgresStore {
                 break;
             }
             let rows = if let Some(insert) = batch.only() {
-                let statement = || {
-                    let row = NewRowParams::of(&insert.key, &insert.row);
-                    bind_row(sqlx::query(&self.statements().insert_one).bind(row.key), row)
-                };
-                self.run(CLAIMING, statement).await?
+                self.run(CLAIMING, || insert_statement(&self.statements().insert_one, insert)).await?
             } else {
                 let open: Vec<_> = batch.open().collect();
                 self.run(CLAIMING, || bind_rows(&self.statements().insert_many, &open)).await?
             };
-            for row in &rows {
-                let mut cells = Cells::of(row);
-                let key: &str = cells.next()?;
-                match cells.next()? {
-                    Some(fence) => batch.answer(key, |_| Some(Answer::Written { fence })),
-                    None => batch.answer_found(record(&mut cells, key.to_owned())?, Insert::made),
-                }
-            }
+            answer_claims(&mut batch, &rows)?;
         }
         batch.finish(CLAIMING)
     }
 
     async fn replace_one(&self, replace: &Replace) -> Result<Answer, StoreError> {
-        let statement = || {
-            let sql = match replace.audit {
-                Some(_) => &self.statements().replace_audited,
-                None => &self.statements().replace,
-            };
-            let query = bind_expected(sqlx::query(sql), &replace.key, &replace.expected);
-            let query = bind_row(query, NewRowParams::of(&replace.key, &replace.row))
-                .bind(replace.raise_fence)
-                .bind(replace.renew_birth);
-            match &replace.audit {
-                Some(audit) => bind_audit(query, audit),
-                None => query,
-            }
+        let statement = || match &replace.audit {
+            Some(audit) => bind_audit(replace_statement(&self.statements().replace_audited, replace), audit),
+            None => replace_statement(&self.statements().replace, replace),
         };
         for _ in 0..ATTEMPTS {
             if let Some(row) = self.run(REPLACING, statement).await?.first() {
@@ -168,9 +152,7 @@ impl PostgresStore {
                 break;
             }
             let rows = if let Some(finish) = batch.only() {
-                let statement =
-                    || bind_finish(sqlx::query(&self.statements().finish_one), FinishParams::of(finish));
-                self.run(FINISHING, statement).await?
+                self.run(FINISHING, || finish_statement(&self.statements().finish_one, finish)).await?
             } else {
                 let open: Vec<_> = batch.open().collect();
                 self.run(FINISHING, || bind_endings(&self.statements().finish_many, &open)).await?
@@ -251,6 +233,35 @@ impl PostgresStore {
         let count: Option<i64> = rows.first().map(|row| Cells::of(row).next()).transpose()?;
         Ok(count.map_or(0, i64::unsigned_abs))
     }
+}
+
+fn insert_statement(sql: &Sql, insert: &Insert) -> Statement {
+    let row = NewRowParams::of(&insert.key, &insert.row);
+    bind_row(sqlx::query(sql).bind(row.key), row)
+}
+
+fn replace_statement(sql: &Sql, replace: &Replace) -> Statement {
+    let query = bind_expected(sqlx::query(sql), &replace.key, &replace.expected);
+    bind_row(query, NewRowParams::of(&replace.key, &replace.row))
+        .bind(replace.raise_fence)
+        .bind(replace.renew_birth)
+}
+
+fn finish_statement(sql: &Sql, finish: &Finish) -> Statement {
+    bind_finish(sqlx::query(sql), FinishParams::of(finish))
+}
+
+/// Answers with the rows of a claim-or-read statement. A key in neither half stays open.
+fn answer_claims(batch: &mut Batch<'_, Insert, Answer>, rows: &[PgRow]) -> Result<(), StoreError> {
+    for row in rows {
+        let mut cells = Cells::of(row);
+        let key: &str = cells.next()?;
+        match cells.next()? {
+            Some(fence) => batch.answer(key, |_| Some(Answer::Written { fence })),
+            None => batch.answer_found(record(&mut cells, key.to_owned())?, Insert::made),
+        }
+    }
+    Ok(())
 }
 
 /// One array for each column, in the order of [`bind_row`] behind the keys.
@@ -363,6 +374,17 @@ impl Store for PostgresStore {
 
     fn forget<'a>(&'a self, key: &'a str, expected: &'a Version, audit: &'a Audit) -> Reply<'a, bool> {
         Box::pin(self.forget_one(key, expected, audit))
+    }
+}
+
+impl TransactDatabase for Postgres {
+    fn enlist<'a>(
+        connection: &'a mut PgConnection,
+        store: &'a dyn Store,
+        savepoint: &'a mut Savepoint,
+    ) -> Option<Box<dyn Transaction + 'a>> {
+        let store = (store as &dyn Any).downcast_ref()?;
+        Some(Box::new(PostgresTransaction { store, connection, savepoint }))
     }
 }
 

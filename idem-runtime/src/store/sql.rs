@@ -5,17 +5,18 @@ mod cells;
 mod connections;
 mod fault;
 mod params;
+pub(crate) mod savepoint;
 mod shape;
 mod table;
 
 use std::{borrow::Cow, time::Duration};
 
 #[cfg(feature = "sqlite")]
-pub(crate) use self::connections::{Held, explain};
+pub(crate) use self::connections::Held;
 pub(crate) use self::{
     batch::Batch,
     cells::{Cells, record},
-    connections::Connections,
+    connections::{Connections, explain},
     fault::{Dialect, Fault, permanent, restless},
     params::{FinishParams, NewRowParams, RenewParams, bind_audit, bind_expected, bind_finish, bind_row},
     shape::{Column, Found, Shape, missing},

@@ -3,8 +3,10 @@
 mod setup;
 mod statements;
 mod target;
+mod transaction;
 
 use std::{
+    any::Any,
     fmt,
     sync::{Arc, Mutex},
     time::Duration,
@@ -18,7 +20,7 @@ use sqlx::{
 };
 use tokio::sync::OnceCell;
 
-use self::{statements::Statements, target::Target};
+use self::{statements::Statements, target::Target, transaction::SqliteTransaction};
 use crate::{
     error::Error,
     record::{Record, Version},
@@ -30,7 +32,9 @@ use crate::{
             RenewParams, Table, bind_audit, bind_expected, bind_finish, bind_row, explain, record, restless,
             unreplaced,
         },
+        transaction::{Savepoint, Transaction},
     },
+    transact::TransactDatabase,
 };
 
 /// SQLite waits for a foreign writer in the way of the connection's thread; longer waits are for the caller to make,
@@ -152,8 +156,7 @@ impl SqliteStore {
                 break;
             }
             let query = if let Some(insert) = batch.only() {
-                let row = NewRowParams::of(&insert.key, &insert.row);
-                bind_row(sqlx::query(&self.statements.insert_one).bind(row.key), row)
+                self.insert_statement(insert)
             } else {
                 let rows: Vec<_> =
                     batch.open().map(|insert| NewRowParams::of(&insert.key, &insert.row)).collect();
@@ -181,13 +184,7 @@ impl SqliteStore {
     }
 
     async fn try_replace(&self, replace: &Replace) -> Result<Option<i64>, StoreError> {
-        let update = || {
-            let query = sqlx::query(&self.statements.replace);
-            let query = bind_expected(query, &replace.key, &replace.expected);
-            bind_row(query, NewRowParams::of(&replace.key, &replace.row))
-                .bind(replace.raise_fence)
-                .bind(replace.renew_birth)
-        };
+        let update = || self.replace_statement(replace);
         let rows = match &replace.audit {
             None => self.write(REPLACING, update()).await?,
             Some(audit) => {
@@ -208,6 +205,22 @@ impl SqliteStore {
         rows.first().map(|row| Cells::of(row).next()).transpose()
     }
 
+    fn insert_statement(&self, insert: &Insert) -> Statement {
+        let row = NewRowParams::of(&insert.key, &insert.row);
+        bind_row(sqlx::query(&self.statements.insert_one).bind(row.key), row)
+    }
+
+    fn replace_statement(&self, replace: &Replace) -> Statement {
+        let query = bind_expected(sqlx::query(&self.statements.replace), &replace.key, &replace.expected);
+        bind_row(query, NewRowParams::of(&replace.key, &replace.row))
+            .bind(replace.raise_fence)
+            .bind(replace.renew_birth)
+    }
+
+    fn finish_statement(&self, finish: &Finish) -> Statement {
+        bind_finish(sqlx::query(&self.statements.finish_one), FinishParams::of(finish))
+    }
+
     fn audit(&self, key: &str, audit: &Audit) -> Statement {
         bind_audit(sqlx::query(&self.statements.audit).bind(key), audit)
     }
@@ -216,7 +229,7 @@ impl SqliteStore {
         let mut batch = Batch::of(items, |finish| &finish.key);
         for _ in 0..ATTEMPTS {
             let query = if let Some(finish) = batch.only() {
-                bind_finish(sqlx::query(&self.statements.finish_one), FinishParams::of(finish))
+                self.finish_statement(finish)
             } else {
                 let endings: Vec<_> = batch.open().map(FinishParams::of).collect();
                 sqlx::query(&self.statements.finish_many).bind(json(FINISHING, &endings)?)
@@ -358,6 +371,17 @@ impl Store for SqliteStore {
 
     fn forget<'a>(&'a self, key: &'a str, expected: &'a Version, audit: &'a Audit) -> Reply<'a, bool> {
         Box::pin(self.forget_one(key, expected, audit))
+    }
+}
+
+impl TransactDatabase for Sqlite {
+    fn enlist<'a>(
+        connection: &'a mut SqliteConnection,
+        store: &'a dyn Store,
+        savepoint: &'a mut Savepoint,
+    ) -> Option<Box<dyn Transaction + 'a>> {
+        let store = (store as &dyn Any).downcast_ref()?;
+        Some(Box::new(SqliteTransaction { store, connection, savepoint }))
     }
 }
 

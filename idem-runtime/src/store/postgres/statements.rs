@@ -22,6 +22,8 @@ const FLOOR: &str = "(SELECT COALESCE(max(fence_floor), 0) FROM {schema})";
 /// lock.
 const ALONE: &str = "(SELECT set_config('lock_timeout', '5ms', true)) IS NOT NULL";
 const TOGETHER: &str = "(SELECT set_config('lock_timeout', '50ms', true)) IS NOT NULL";
+/// The same in a caller's transaction, where it lasts until the caller's own limit is put back.
+const WAITING: &str = "(SELECT set_config('lock_timeout', {limit}, true)) IS NOT NULL";
 const COLLECTING: &str = "(SELECT set_config('lock_timeout', '2s', true)) IS NOT NULL";
 
 /// A condition that holds and is free where the parameter is known to be true, and looks ruinous where it is not.
@@ -193,10 +195,13 @@ const FORGET: &str = "
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) insert_one: Sql,
+    pub(super) insert_waiting: Sql,
     pub(super) insert_many: Sql,
     pub(super) replace: Sql,
+    pub(super) replace_waiting: Sql,
     pub(super) replace_audited: Sql,
     pub(super) finish_one: Sql,
+    pub(super) finish_own: Sql,
     pub(super) finish_many: Sql,
     pub(super) renew: Sql,
     pub(super) read_one: Sql,
@@ -209,7 +214,7 @@ pub(super) struct Statements {
 
 impl Statements {
     pub(super) fn of(table: &Table) -> Self {
-        let sql = |template: &str, planned: &str| {
+        let alone = |template: &str, alone: &str, planned: &str| {
             let template = template
                 .replace("{replace}", REPLACE)
                 .replace("{raise_floor}", RAISE_FLOOR)
@@ -222,19 +227,24 @@ impl Statements {
                 .replace("{born}", BORN)
                 .replace("{done}", DONE)
                 .replace("{now}", NOW)
-                .replace("{alone}", ALONE)
+                .replace("{alone}", alone)
                 .replace("{together}", TOGETHER)
                 .replace("{collecting}", COLLECTING)
                 .replace("{by_key}", BY_KEY)
                 .replace("{planned}", &PLANNED.replace("{planned}", planned));
             table.sql(&template)
         };
+        let sql = |template: &str, planned: &str| alone(template, ALONE, planned);
+        let waiting = |template: &str, limit: &str| alone(template, &WAITING.replace("{limit}", limit), "");
         Self {
             insert_one: sql(INSERT_ONE, ""),
+            insert_waiting: waiting(INSERT_ONE, "$20"),
             insert_many: sql(INSERT_MANY, "$20"),
             replace: sql(REPLACE, ""),
+            replace_waiting: waiting(REPLACE, "$27"),
             replace_audited: sql(REPLACE_AUDITED, ""),
             finish_one: sql(FINISH_ONE, ""),
+            finish_own: alone(FINISH_ONE, "true", ""),
             finish_many: sql(FINISH_MANY, "$9"),
             renew: sql(RENEW, "$5"),
             read_one: sql(READ_ONE, ""),
