@@ -214,13 +214,16 @@ impl PostgresStore {
     }
 
     async fn purge_some(&self, limit: u32) -> Result<u64, StoreError> {
-        let purge = || sqlx::query(&self.statements().purge).bind(i64::from(limit)).bind(true);
-        self.count(PURGING, purge).await
+        let statements = self.statements();
+        let batch = |sql| move || sqlx::query(sql).bind(i64::from(limit)).bind(true);
+        self.run(PURGING, batch(&statements.raise_floor_over_due)).await?;
+        self.count(PURGING, batch(&statements.purge)).await
     }
 
     async fn forget_one(&self, key: &str, expected: &Version, audit: &Audit) -> Result<bool, StoreError> {
-        let forget =
-            || bind_audit(bind_expected(sqlx::query(&self.statements().forget), key, expected), audit);
+        let statements = self.statements();
+        self.run(FORGETTING, || sqlx::query(&statements.raise_floor_over).bind(expected.fence)).await?;
+        let forget = || bind_audit(bind_expected(sqlx::query(&statements.forget), key, expected), audit);
         Ok(self.count(FORGETTING, forget).await? > 0)
     }
 

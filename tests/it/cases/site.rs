@@ -120,6 +120,15 @@ impl Site {
         self.connection().await.number(sql).await
     }
 
+    /// The database's time in microseconds, as SQL.
+    pub(crate) fn now(&self) -> &'static str {
+        match self.backend() {
+            Backend::Memory => panic!("memory knows no SQL"),
+            Backend::Sqlite => "(CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000)",
+            Backend::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+        }
+    }
+
     pub(crate) async fn connection(&self) -> Connected {
         match self.backend() {
             Backend::Memory => panic!("memory knows no SQL"),
