@@ -2,10 +2,7 @@
 
 use std::{any::type_name, fmt, ops::ControlFlow};
 
-use sqlx_core::{
-    database::Database,
-    transaction::{Transaction as SqlxTransaction, TransactionManager},
-};
+use sqlx_core::{database::Database, transaction::Transaction as SqlxTransaction};
 
 use crate::{
     call::{Call, Edge},
@@ -33,9 +30,9 @@ pub trait Transact: Send {
         savepoint: &'a mut Savepoint,
     ) -> Option<Box<dyn Transaction + 'a>>;
 
-    /// Has the innermost savepoint rolled back before anything else is done.
+    /// Has the savepoint undone before anything else is done.
     #[doc(hidden)]
-    fn abandon(&mut self);
+    fn abandon(&mut self, savepoint: &Savepoint);
 
     /// What it is, for a message.
     #[doc(hidden)]
@@ -56,6 +53,9 @@ pub trait TransactDatabase: Database {
         store: &'a dyn Store,
         savepoint: &'a mut Savepoint,
     ) -> Option<Box<dyn Transaction + 'a>>;
+
+    #[doc(hidden)]
+    fn abandon(connection: &mut Self::Connection, savepoint: &Savepoint);
 }
 
 #[diagnostic::do_not_recommend]
@@ -68,8 +68,8 @@ impl<DB: TransactDatabase> Transact for SqlxTransaction<'_, DB> {
         DB::enlist(self, store, savepoint)
     }
 
-    fn abandon(&mut self) {
-        DB::TransactionManager::start_rollback(self);
+    fn abandon(&mut self, savepoint: &Savepoint) {
+        DB::abandon(self, savepoint);
     }
 
     fn describe() -> &'static str {
@@ -90,8 +90,8 @@ macro_rules! connection {
                 <$database>::enlist(self, store, savepoint)
             }
 
-            fn abandon(&mut self) {
-                <$database as Database>::TransactionManager::start_rollback(self);
+            fn abandon(&mut self, savepoint: &Savepoint) {
+                <$database>::abandon(self, savepoint);
             }
 
             fn describe() -> &'static str {
@@ -117,7 +117,7 @@ type Enlisting<X> =
 /// What is to be done with the transaction, as plain functions: so that only the first step has a bound.
 struct Wire<X> {
     enlist: Enlisting<X>,
-    abandon: fn(&mut X),
+    abandon: fn(&mut X, &Savepoint),
     describe: fn() -> &'static str,
 }
 
@@ -140,9 +140,7 @@ impl<X: Send> Enlist for Guard<'_, X> {
 
 impl<X> Drop for Guard<'_, X> {
     fn drop(&mut self) {
-        if self.savepoint.is_open {
-            (self.wire.abandon)(self.tx);
-        }
+        (self.wire.abandon)(self.tx, &self.savepoint);
     }
 }
 
