@@ -389,6 +389,10 @@ impl TransactDatabase for Postgres {
         let store = (store as &dyn Any).downcast_ref()?;
         Some(Box::new(PostgresTransaction { store, connection, savepoint }))
     }
+
+    fn abandon(connection: &mut PgConnection, savepoint: &Savepoint) {
+        transaction::abandon(connection, savepoint);
+    }
 }
 
 impl Dialect for Postgres {

@@ -383,6 +383,10 @@ impl TransactDatabase for Sqlite {
         let store = (store as &dyn Any).downcast_ref()?;
         Some(Box::new(SqliteTransaction { store, connection, savepoint }))
     }
+
+    fn abandon(connection: &mut SqliteConnection, savepoint: &Savepoint) {
+        transaction::abandon(connection, savepoint);
+    }
 }
 
 impl Dialect for Sqlite {
