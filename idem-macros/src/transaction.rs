@@ -78,8 +78,11 @@ impl Transaction {
         let krate = relocate(krate.clone(), span);
         let mut tx = self.ident.clone();
         tx.set_span(span.resolved_at(tx.span()));
-        let reborrowed =
-            if self.is_mut { quote_spanned!(span=> &mut **&mut #tx) } else { quote_spanned!(span=> &mut *#tx) };
+        let reborrowed = if self.is_mut {
+            quote_spanned!(span=> &mut **&mut #tx)
+        } else {
+            quote_spanned!(span=> &mut *#tx)
+        };
         let ty = find_impl(&self.ty).is_none().then(|| {
             let ty = &self.ty;
             quote_spanned!(span=> ::<#ty>)
@@ -138,10 +141,13 @@ fn missing(args: &Args, function: &Function, errors: &mut Errors) {
             || format!("add {}", example(DEFAULT)),
             |name| format!("if that is `{name}`, write `tx = {name}`"),
         );
-        format!("a `transactional` job runs in its caller's transaction, and `{job}` has no parameter `{wanted}`\n{remedy}")
+        format!(
+            "a `transactional` job runs in its caller's transaction, and `{job}` has no parameter `{wanted}`\n{remedy}"
+        )
     };
     if parameters.iter().any(Parameter::is_made_up) {
-        message.push_str("\na destructured parameter has no name here: name it, and take it apart in the body");
+        message
+            .push_str("\na destructured parameter has no name here: name it, and take it apart in the body");
     }
     let at = args.tx.as_ref().map(|tx| tx.span).or(args.mode.as_ref().map(|mode| mode.span));
     errors.at(at.unwrap_or_else(Span::call_site), message);
