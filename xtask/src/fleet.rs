@@ -48,6 +48,11 @@ impl Fleet {
         }
     }
 
+    /// How to reach one that is there.
+    pub(crate) fn url(&self, server: &str) -> Option<&str> {
+        self.running.iter().find(|(name, _)| *name == server).map(|(_, running)| running.url.as_str())
+    }
+
     pub(crate) fn missing(&self) -> impl Iterator<Item = (&'static str, &Missing)> {
         self.missing.iter().map(|(name, missing)| (*name, missing))
     }

@@ -44,6 +44,29 @@ pub(crate) fn output(command: &mut Command, interrupt: &Interrupt) -> Result<Str
     Ok(stdout)
 }
 
+/// A program that runs until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Background(Child);
+
+impl Background {
+    pub(crate) fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.0.try_wait()?.is_some())
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Err(error) = end(&mut self.0) {
+            eprintln!("the process {} may still be running: {error:#}", self.0.id());
+        }
+    }
+}
+
+/// Starts one, and leaves it running.
+pub(crate) fn start(command: &mut Command) -> Result<Background> {
+    Ok(Background(spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()))?))
+}
+
 fn spawn(command: &mut Command) -> Result<Child> {
     let spawned = command.process_group(0).spawn();
     spawned.with_context(|| format!("cannot run `{}`", command.get_program().display()))

@@ -1,16 +1,23 @@
 //! The servers a run can have, one file each.
 
 mod account;
+mod pgbouncer;
 mod postgres;
 
-use std::fmt;
+use std::{
+    fmt,
+    net::{Ipv4Addr, TcpListener},
+};
 
 use anyhow::Result;
 
 use crate::{fleet::Fleet, interrupt::Interrupt};
 
 /// In the order they start; one may stand on those before it.
-pub(crate) const SERVERS: &[Server] = &[postgres::SERVER];
+pub(crate) const SERVERS: &[Server] = &[postgres::SERVER, pgbouncer::SERVER];
+
+/// A port that was free a moment ago may be taken: how often to try another one.
+const ATTEMPTS: usize = 3;
 
 /// A kind of server.
 #[derive(Debug)]
@@ -55,4 +62,8 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; {}", self.reason, self.remedy)
     }
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

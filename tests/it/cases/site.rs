@@ -128,8 +128,9 @@ impl Site {
                 let options = options.create_if_missing(true).busy_timeout(Duration::from_secs(10));
                 Connected::Sqlite(options.connect().await.expect("a connection"))
             }
-            Backend::Postgres => {
-                Connected::Postgres(PgConnection::connect(self.database.url()).await.expect("a connection"))
+            Backend::Postgres | Backend::Pgbouncer => {
+                let url = self.database.direct_url();
+                Connected::Postgres(PgConnection::connect(url).await.expect("a connection"))
             }
         }
     }

@@ -11,22 +11,26 @@ pub enum Backend {
     Sqlite,
     /// The PostgreSQL server that `IDEM_TEST_POSTGRES_URL` names; `cargo xtask test` starts one.
     Postgres,
+    /// The same server behind the pooler that `IDEM_TEST_PGBOUNCER_URL` names: pgbouncer in transaction mode, with two
+    /// server connections for each database.
+    Pgbouncer,
 }
 
 impl Backend {
     /// All of them.
-    pub const ALL: [Backend; 3] = [Backend::Memory, Backend::Sqlite, Backend::Postgres];
+    pub const ALL: [Backend; 4] = [Backend::Memory, Backend::Sqlite, Backend::Postgres, Backend::Pgbouncer];
 
     /// Those with a database behind them.
-    pub const DATABASES: [Backend; 2] = [Backend::Sqlite, Backend::Postgres];
+    pub const DATABASES: [Backend; 3] = [Backend::Sqlite, Backend::Postgres, Backend::Pgbouncer];
 
-    /// The name in test paths, in `--require` and in the features of `idem-runtime`.
+    /// The name in test paths and in `--require`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Memory => "memory",
             Backend::Sqlite => "sqlite",
             Backend::Postgres => "postgres",
+            Backend::Pgbouncer => "pgbouncer",
         }
     }
 
@@ -43,7 +47,13 @@ impl Backend {
         match self {
             Backend::Memory => Some("memory:".to_owned()),
             Backend::Sqlite => Some("sqlite::memory:".to_owned()),
-            Backend::Postgres => env::var("IDEM_TEST_POSTGRES_URL").ok().filter(|url| !url.is_empty()),
+            Backend::Postgres => named("IDEM_TEST_POSTGRES_URL"),
+            // Nothing is kept prepared, as our documents tell those who have a pooler.
+            Backend::Pgbouncer => {
+                let behind = Backend::Postgres.url();
+                let pooler = named("IDEM_TEST_PGBOUNCER_URL");
+                behind.and(pooler).map(|url| format!("{url}?statement-cache-capacity=0"))
+            }
         }
     }
 
@@ -52,6 +62,10 @@ impl Backend {
     pub fn fresh(self) -> Database {
         Database::fresh(self)
     }
+}
+
+fn named(variable: &str) -> Option<String> {
+    env::var(variable).ok().filter(|url| !url.is_empty())
 }
 
 impl fmt::Display for Backend {

@@ -19,6 +19,7 @@ use super::Backend;
 pub struct Database {
     backend: Backend,
     url: String,
+    direct: String,
     home: Home,
 }
 
@@ -35,22 +36,31 @@ impl Database {
             panic!("{backend} is missing here: `cargo xtask test` starts it, or ask `available()` first")
         });
         match backend {
-            Backend::Memory => Database { backend, url: server, home: Home::Memory },
+            Backend::Memory => Database { backend, direct: server.clone(), url: server, home: Home::Memory },
             Backend::Sqlite => {
                 let folder = TempDir::with_prefix("idem-test-").expect("a temporary folder");
                 let url = format!("sqlite://{}", file_in(&folder).display());
-                Database { backend, url, home: Home::Folder(folder) }
+                Database { backend, direct: url.clone(), url, home: Home::Folder(folder) }
             }
-            Backend::Postgres => {
-                let admin = Url::parse(&server).expect("a URL in IDEM_TEST_POSTGRES_URL");
-                let name = unique_name();
-                run_on_server(&admin, format!("CREATE DATABASE {name} TEMPLATE template0"))
-                    .expect("a database of one's own: the user of IDEM_TEST_POSTGRES_URL must be allowed to create one");
-                let mut url = admin.clone();
-                url.set_path(&name);
-                Database { backend, url: url.into(), home: Home::Server { admin, name } }
+            Backend::Postgres => Database::on_server(backend, &server, &server),
+            Backend::Pgbouncer => {
+                let behind = Backend::Postgres.url().expect("a pooler stands before a server");
+                Database::on_server(backend, &server, &behind)
             }
         }
+    }
+
+    fn on_server(backend: Backend, server: &str, direct: &str) -> Database {
+        let admin = Url::parse(direct).expect("a URL of a server");
+        let name = unique_name();
+        run_on_server(&admin, format!("CREATE DATABASE {name} TEMPLATE template0"))
+            .expect("a database of one's own: the user of the server's URL must be allowed to create one");
+        let [url, direct] = [server, direct].map(|server| {
+            let mut url = Url::parse(server).expect("a URL of a server");
+            url.set_path(&name);
+            url.into()
+        });
+        Database { backend, url, direct, home: Home::Server { admin, name } }
     }
 
     /// The back end it is on.
@@ -65,6 +75,12 @@ impl Database {
         &self.url
     }
 
+    /// The URL that reaches it past a pooler; the same where there is none.
+    #[must_use]
+    pub fn direct_url(&self) -> &str {
+        &self.direct
+    }
+
     /// The file of a SQLite database. It is not there before somebody creates it.
     #[must_use]
     pub fn file(&self) -> Option<PathBuf> {
@@ -74,12 +90,13 @@ impl Database {
         }
     }
 
-    /// Where its server listens; `None` without a server.
+    /// Where its server listens, or the pooler before it; `None` without a server.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
-        let Home::Server { admin, .. } = &self.home else { return None };
-        let host = admin.host_str().expect("a host in the server's URL").trim_matches(['[', ']']);
-        let port = admin.port().unwrap_or(5432);
+        let Home::Server { .. } = &self.home else { return None };
+        let url = Url::parse(&self.url).expect("made from a URL");
+        let host = url.host_str().expect("a host in the server's URL").trim_matches(['[', ']']);
+        let port = url.port().unwrap_or(5432);
         (host, port).to_socket_addrs().expect("a host that resolves").next()
     }
 

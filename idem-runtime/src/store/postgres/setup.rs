@@ -1,8 +1,11 @@
 //! Whether the table is there and is ours; making it where it is not.
 
-use sqlx::{Connection, PgConnection, Postgres, Row, query, raw_sql};
+use sqlx::{PgConnection, Postgres, Row, SqlSafeStr, postgres::PgArguments, query::Query, raw_sql};
 
-use super::{PostgresStore, statements};
+use super::{
+    PostgresStore, statements,
+    transaction::{begin, end},
+};
 use crate::store::{
     StoreError,
     sql::{Found, Shape, missing, permanent},
@@ -28,6 +31,7 @@ const KEY_IS_UNIQUE: &str = "
 impl PostgresStore {
     pub(super) async fn set_up(&self, create: bool) -> Result<(), StoreError> {
         let mut held = self.connections.take(SETTING_UP).await?;
+        self.pooler.look(held.connection(), &self.connections).await?;
         let done = self.check_or_create(held.connection(), create).await;
         held.settle(SETTING_UP, done).map_err(advise)?.map_err(|wrong| permanent(SETTING_UP, wrong))
     }
@@ -37,43 +41,46 @@ impl PostgresStore {
         connection: &mut PgConnection,
         create: bool,
     ) -> Result<Result<(), String>, sqlx::Error> {
-        if is_read_only(connection).await? {
-            let text = "the server is read-only (a standby, or `default_transaction_read_only` is set), and claims \
-                are written; name the primary";
-            return Ok(Err(text.to_owned()));
-        }
-        let encoding = encoding(connection).await?;
-        if !["UTF8", "SQL_ASCII"].contains(&encoding.as_str()) {
-            return Ok(Err(format!(
-                "the database has the encoding {encoding}, which cannot hold every key and result; create one with \
-                 `ENCODING 'UTF8'`"
-            )));
-        }
-        if self.is_complete(connection).await? == Ok(true) {
+        let mut transaction = begin(connection).await?;
+        let complete = self.check(&mut transaction).await;
+        if end(transaction, complete).await? == Ok(true) {
             return Ok(Ok(()));
         }
         // Another process may be half way through creating the table, and `IF NOT EXISTS` alone is not safe against
         // it: what is wrong is wrong under the lock.
-        let mut transaction = connection.begin().await?;
-        query::<Postgres>("SELECT set_config('lock_timeout', '10s', true), pg_advisory_xact_lock($1)")
-            .bind(LOCK)
-            .execute(&mut *transaction)
-            .await?;
-        let mut complete = self.is_complete(&mut transaction).await?;
-        if complete == Ok(false) && create {
-            raw_sql(&self.statements.ddl).execute(&mut *transaction).await?;
-            complete = self.is_complete(&mut transaction).await?;
-        }
-        transaction.commit().await?;
+        let mut transaction = begin(connection).await?;
+        let complete = self.create_alone(&mut transaction, create).await;
+        let complete = end(transaction, complete).await?;
         Ok(complete.and_then(|complete| if complete { Ok(()) } else { Err(missing(&self.table)) }))
     }
 
-    async fn is_complete(&self, connection: &mut PgConnection) -> Result<Result<bool, String>, sqlx::Error> {
-        Ok(self.shape(connection).await?.is_complete(&self.table, statements::COLUMNS))
+    /// Whether the table is there; an error of its own where it, or the server, is not as it has to be.
+    async fn check(&self, connection: &mut PgConnection) -> Result<Result<bool, String>, sqlx::Error> {
+        match fitness(connection).await? {
+            Ok(()) => Ok(self.shape(connection).await?.is_complete(&self.table, statements::COLUMNS)),
+            Err(unfit) => Ok(Err(unfit)),
+        }
+    }
+
+    async fn create_alone(
+        &self,
+        connection: &mut PgConnection,
+        create: bool,
+    ) -> Result<Result<bool, String>, sqlx::Error> {
+        once("SELECT set_config('lock_timeout', '10s', true), pg_advisory_xact_lock($1)")
+            .bind(LOCK)
+            .execute(&mut *connection)
+            .await?;
+        let complete = self.check(connection).await?;
+        if complete == Ok(false) && create {
+            raw_sql(&self.statements.ddl).execute(&mut *connection).await?;
+            return self.check(connection).await;
+        }
+        Ok(complete)
     }
 
     async fn shape(&self, connection: &mut PgConnection) -> Result<Shape, sqlx::Error> {
-        let unique = query(KEY_IS_UNIQUE).bind(self.table.quoted("")).fetch_one(&mut *connection).await?;
+        let unique = once(KEY_IS_UNIQUE).bind(self.table.quoted("")).fetch_one(&mut *connection).await?;
         let mut shape = Shape {
             columns: self.columns_of("", connection).await?,
             key_is_unique: unique.try_get(0)?,
@@ -81,7 +88,7 @@ impl PostgresStore {
             version: None,
         };
         if !self.columns_of("_schema", connection).await?.is_empty() {
-            let versions = query(&self.statements.version).fetch_all(connection).await?;
+            let versions = once(&self.statements.version).fetch_all(connection).await?;
             shape.version = versions.first().map(|row| row.try_get(0)).transpose()?;
         }
         Ok(shape)
@@ -92,18 +99,33 @@ impl PostgresStore {
         suffix: &str,
         connection: &mut PgConnection,
     ) -> Result<Vec<Found>, sqlx::Error> {
-        let rows = query(COLUMNS_OF).bind(self.table.quoted(suffix)).fetch_all(connection).await?;
+        let rows = once(COLUMNS_OF).bind(self.table.quoted(suffix)).fetch_all(connection).await?;
         rows.iter().map(|row| Ok(Found { name: row.try_get(0)?, type_name: row.try_get(1)? })).collect()
     }
 }
 
-async fn is_read_only(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    let sql = "SELECT current_setting('transaction_read_only') = 'on'";
-    query::<Postgres>(sql).fetch_one(connection).await?.try_get(0)
+/// Whether the server and its database can do what is asked of them; if not, why.
+async fn fitness(connection: &mut PgConnection) -> Result<Result<(), String>, sqlx::Error> {
+    let sql = "SELECT current_setting('transaction_read_only') = 'on', current_setting('server_encoding')";
+    let row = once(sql).fetch_one(connection).await?;
+    let (read_only, encoding): (bool, String) = (row.try_get(0)?, row.try_get(1)?);
+    if read_only {
+        let text = "the server is read-only (a standby, or `default_transaction_read_only` is set), and claims are \
+            written; name the primary";
+        return Ok(Err(text.to_owned()));
+    }
+    if !["UTF8", "SQL_ASCII"].contains(&encoding.as_str()) {
+        return Ok(Err(format!(
+            "the database has the encoding {encoding}, which cannot hold every key and result; create one with \
+             `ENCODING 'UTF8'`"
+        )));
+    }
+    Ok(Ok(()))
 }
 
-async fn encoding(connection: &mut PgConnection) -> Result<String, sqlx::Error> {
-    query::<Postgres>("SELECT current_setting('server_encoding')").fetch_one(connection).await?.try_get(0)
+/// A statement that is not kept prepared.
+fn once(sql: impl SqlSafeStr) -> Query<'static, Postgres, PgArguments> {
+    sqlx::query(sql).persistent(false)
 }
 
 /// Says what to do where Postgres only says what is.
