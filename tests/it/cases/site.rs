@@ -22,7 +22,9 @@ use tokio::{
 /// How long a case may take, on a machine that is busy with others.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-const URL: &str = "IDEM_CASE_URL";
+/// Where a child finds its database.
+pub(crate) const URL: &str = "IDEM_CASE_URL";
+
 const LEDGER: &str = "IDEM_CASE_LEDGER";
 
 /// A database with its workers.
