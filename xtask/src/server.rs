@@ -1,8 +1,9 @@
-//! The servers a run can have, one file each.
+//! The servers a run can have, one file each; and an interpreter, which is found or made like one.
 
 mod account;
 mod pgbouncer;
 mod postgres;
+mod python;
 
 use std::{
     fmt,
@@ -14,7 +15,7 @@ use anyhow::Result;
 use crate::{fleet::Fleet, interrupt::Interrupt};
 
 /// In the order they start; one may stand on those before it.
-pub(crate) const SERVERS: &[Server] = &[postgres::SERVER, pgbouncer::SERVER];
+pub(crate) const SERVERS: &[Server] = &[postgres::SERVER, pgbouncer::SERVER, python::SERVER];
 
 /// A port that was free a moment ago may be taken: how often to try another one.
 const ATTEMPTS: usize = 3;
@@ -22,15 +23,21 @@ const ATTEMPTS: usize = 3;
 /// A kind of server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// The back end's name in tests, variables and `--require`.
+    /// Its name in `--require`.
     pub(crate) name: &'static str,
+    /// What the variable that tells of it ends in: `POSTGRES_URL`.
+    pub(crate) variable: &'static str,
+    /// What the tests begin with that cannot do without it.
+    pub(crate) suite: &'static str,
+    /// Whether the benchmarks measure it.
+    pub(crate) measured: bool,
     /// How to get one on a machine that has none.
     pub(crate) install: &'static str,
     /// Finds its programs and starts it, beside the servers that already run.
     pub(crate) start: fn(&Fleet, &Interrupt) -> Result<Running>,
 }
 
-/// A server that answers at `url`, and stops when this is dropped if we have started it.
+/// A server that answers at `url`, or an interpreter that stands there, and stops when this is dropped if we have started it.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) url: String,

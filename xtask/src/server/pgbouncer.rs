@@ -20,6 +20,9 @@ use crate::{
 
 pub(crate) const SERVER: Server = Server {
     name: "pgbouncer",
+    variable: "PGBOUNCER_URL",
+    suite: "conformance::pgbouncer::",
+    measured: false,
     install: "install pgbouncer (Debian: `apt install pgbouncer`, macOS: `brew install pgbouncer`)",
     start,
 };
