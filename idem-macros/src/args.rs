@@ -39,6 +39,7 @@ pub(crate) struct Args {
     pub(crate) ttl: Option<Arg<Ttl>>,
     pub(crate) fingerprint: Option<Arg<Vec<FieldPath>>>,
     pub(crate) replay: Option<Arg<bool>>,
+    pub(crate) tx: Option<Arg<Ident>>,
     pub(crate) idem: Option<Arg<Expr>>,
     pub(crate) label: Option<Arg<LitStr>>,
     pub(crate) key_fn: Option<Arg<Ident>>,
@@ -54,6 +55,7 @@ pub(crate) struct Args {
 pub(crate) enum Mode {
     LockFirst,
     RecordAfter,
+    Transactional,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,13 +121,17 @@ impl FieldPath {
 }
 
 impl Mode {
-    const WORDS: [(&'static str, Self); 2] =
-        [("lock_first", Self::LockFirst), ("record_after", Self::RecordAfter)];
+    const WORDS: [(&'static str, Self); 3] = [
+        ("lock_first", Self::LockFirst),
+        ("record_after", Self::RecordAfter),
+        ("transactional", Self::Transactional),
+    ];
 
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::LockFirst => "lock_first",
             Self::RecordAfter => "record_after",
+            Self::Transactional => "transactional",
         }
     }
 }
@@ -150,7 +156,7 @@ enum Shape {
 type Read = fn(&mut Args, Span, ParseStream<'_>) -> syn::Result<()>;
 
 /// The one table of arguments: it drives the parser and the messages, in the order of the docs.
-const LEGAL: [Legal; 20] = [
+const LEGAL: [Legal; 21] = [
     Legal::value("key", r#""billing:<user_id>:<month>""#, |args, name, i| set(&mut args.key, name, i, key)),
     Legal::value("mode", r#""lock_first""#, |args, name, i| {
         set(&mut args.mode, name, i, |i| word(i, "mode", &Mode::WORDS))
@@ -173,6 +179,7 @@ const LEGAL: [Legal; 20] = [
         set(&mut args.fingerprint, name, i, fingerprint)
     }),
     Legal::value("replay", "false", |args, name, i| set(&mut args.replay, name, i, truth)),
+    Legal::value("tx", "connection", |args, name, i| set(&mut args.tx, name, i, parameter)),
     Legal::value("idem", "self.idem", |args, name, i| set(&mut args.idem, name, i, Expr::parse)),
     Legal::value("name", r#""billing.charge""#, |args, name, i| set(&mut args.label, name, i, label)),
     Legal::value("key_fn", "charge_key", |args, name, i| set(&mut args.key_fn, name, i, function_name)),
@@ -252,6 +259,14 @@ impl Args {
         match &self.mode {
             Some(mode) => Some(mode.value),
             None => (!self.gave("mode")).then_some(Mode::LockFirst),
+        }
+    }
+
+    /// Whether a call waits for a busy key.
+    pub(crate) fn waits(&self) -> bool {
+        match &self.on_busy {
+            Some(busy) => busy.value == OnBusy::Wait,
+            None => self.mode() == Some(Mode::Transactional),
         }
     }
 
@@ -473,6 +488,17 @@ fn function_name(input: ParseStream<'_>) -> syn::Result<Ident> {
     }
     if !input.peek(syn::Ident) {
         return Err(input.error("`key_fn` is the name of a function to make, such as `charge_key`"));
+    }
+    input.parse()
+}
+
+fn parameter(input: ParseStream<'_>) -> syn::Result<Ident> {
+    if let Ok(quoted) = input.fork().parse::<LitStr>() {
+        return Err(input.error(format!("`tx` is the name of a parameter: write `tx = {}`", quoted.value())));
+    }
+    if !input.peek(syn::Ident) {
+        return Err(input
+            .error("`tx` is the name of the parameter with the caller's transaction, such as `connection`"));
     }
     input.parse()
 }

@@ -7,9 +7,10 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, FnArg, Pat, PatIdent, Signature, ext::IdentExt, spanned::Spanned};
 
 use crate::{
-    args::{Args, ErrorRule, OnBusy, OnError, OnStale, Ttl},
+    args::{Args, ErrorRule, Mode, OnError, OnStale, Ttl},
     function::Flavor,
     plan::{Borrow, DEFAULT_WAIT, Plan},
+    transaction::Transaction,
 };
 
 pub(crate) fn expand(plan: &Plan) -> TokenStream {
@@ -147,10 +148,14 @@ impl<'a> Tokens<'a> {
             );
             set(quote_spanned!(*span=> .on_error(#krate::__private::ErrorRule::#rule)));
         }
-        if args.on_busy.as_ref().is_some_and(|busy| busy.value == OnBusy::Wait) {
-            let seconds = args.wait_for.as_ref().map_or(DEFAULT_WAIT, |wait| wait.value.seconds);
-            let seconds = Literal::u64_unsuffixed(seconds);
-            set(quote_spanned!(*span=> .wait(#seconds)));
+        if args.waits() {
+            if args.on_busy.is_some() || args.wait_for.is_some() {
+                let seconds = args.wait_for.as_ref().map_or(DEFAULT_WAIT, |wait| wait.value.seconds);
+                let seconds = Literal::u64_unsuffixed(seconds);
+                set(quote_spanned!(*span=> .wait(#seconds)));
+            }
+        } else if plan.mode == Mode::Transactional {
+            set(quote_spanned!(*span=> .without_wait()));
         }
         match args.ttl.as_ref().map(|ttl| &ttl.value) {
             Some(Ttl::For(ttl)) => {
@@ -178,16 +183,11 @@ impl<'a> Tokens<'a> {
         let Self { plan, span, krate, call } = self;
         let output = &plan.function.output;
         let body = &plan.function.body;
+        let classify = self.classify();
+        if let Some(transaction) = &plan.transaction {
+            return self.steps(transaction, &classify);
+        }
         let is_sync = matches!(plan.function.flavor, Flavor::Sync);
-        let classify = plan.args.on_error.iter().filter_map(|arg| match &arg.value {
-            OnError::Classify(path) => {
-                let at = Span::call_site().located_at(path.span());
-                let error = local("__idem_error", at);
-                Some(quote_spanned!(at=> |#error: &_| #path(#error),))
-            }
-            OnError::Rule(_) => None,
-        });
-        let classify = classify.collect::<TokenStream>();
         let name = match (is_sync, classify.is_empty()) {
             (false, true) => "run",
             (false, false) => "run_classified",
@@ -195,8 +195,8 @@ impl<'a> Tokens<'a> {
             (true, false) => "run_sync_classified",
         };
         let run = Ident::new(name, *span);
-        let whole = self.whole();
         if is_sync {
+            let whole = self.whole();
             let body = if whole.is_empty() {
                 body.to_token_stream()
             } else {
@@ -204,14 +204,57 @@ impl<'a> Tokens<'a> {
             };
             return quote_spanned!(*span=> #krate::__private::#run(#call, #classify move || -> #output #body));
         }
+        let closure = self.closure();
+        quote_spanned!(*span=> #krate::__private::#run(#call, #classify #closure).await)
+    }
+
+    /// The three steps of a transactional job: the transaction cannot be a parameter of the body's closure, whose
+    /// future would stop being `Send`.
+    fn steps(&self, transaction: &Transaction, classify: &TokenStream) -> TokenStream {
+        let Self { span, krate, call, .. } = self;
+        let (guard, answer) = (local("__idem_guard", *span), local("__idem_answer", *span));
+        let is_mut = transaction.is_mut.then(|| quote_spanned!(*span=> mut));
+        let tx = &transaction.ident;
+        let taken = transaction.take(krate);
+        let body = Ident::new(if classify.is_empty() { "tx_body" } else { "tx_body_classified" }, *span);
+        let closure = self.closure();
+        quote_spanned! {*span=>
+            let (#call, mut #guard) = match #krate::__private::tx_begin(#call, #taken, || ()).await {
+                ::core::ops::ControlFlow::Continue(#answer) => #answer,
+                ::core::ops::ControlFlow::Break(#answer) => return #answer,
+            };
+            let #call = {
+                let #is_mut #tx = #guard.tx();
+                #krate::__private::#body(#call, #classify #closure).await
+            };
+            #krate::__private::tx_end(#call, #guard).await
+        }
+    }
+
+    /// `|e: &_| path(e),` where the attribute names a function that judges errors.
+    fn classify(&self) -> TokenStream {
+        let classify = self.plan.args.on_error.iter().filter_map(|arg| match &arg.value {
+            OnError::Classify(path) => {
+                let at = Span::call_site().located_at(path.span());
+                let error = local("__idem_error", at);
+                Some(quote_spanned!(at=> |#error: &_| #path(#error),))
+            }
+            OnError::Rule(_) => None,
+        });
+        classify.collect()
+    }
+
+    /// `async move || -> Ret { … }` around the body.
+    fn closure(&self) -> TokenStream {
+        let Self { plan, span, .. } = self;
+        let output = &plan.function.output;
+        let body = &plan.function.body;
         let body = match &plan.function.flavor {
             Flavor::Boxed(future) => quote_spanned!(*span=> (move || -> #future #body)().await),
             Flavor::Async | Flavor::Sync => body.to_token_stream(),
         };
-        let edge = self.edge();
-        quote_spanned! {*span=>
-            #krate::__private::#run(#call, #classify async move || -> #output { #whole #edge #body }).await
-        }
+        let (whole, edge) = (self.whole(), self.edge());
+        quote_spanned!(*span=> async move || -> #output { #whole #edge #body })
     }
 
     /// Makes the declared type an expectation for the body's tail and `return`s, as it is in an `async fn`; an
@@ -281,7 +324,7 @@ fn borrow(part: &Borrow) -> TokenStream {
 }
 
 /// The same tokens at one span, but for `$crate`, whose context is its meaning.
-fn relocate(tokens: TokenStream, span: Span) -> TokenStream {
+pub(crate) fn relocate(tokens: TokenStream, span: Span) -> TokenStream {
     let move_to = |mut token: TokenTree| {
         match &mut token {
             TokenTree::Group(group) => {

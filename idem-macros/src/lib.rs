@@ -12,6 +12,7 @@ mod key_fn;
 mod key_part;
 mod plan;
 mod template;
+mod transaction;
 
 use args::Args;
 use errors::Errors;
@@ -33,17 +34,18 @@ use proc_macro::TokenStream;
 /// | argument | values | default |
 /// | --- | --- | --- |
 /// | `key` | a template: fixed text and `<parameter>` or `<parameter.field>` | required |
-/// | `mode` | `"lock_first"`, `"record_after"` | `"lock_first"` |
+/// | `mode` | `"lock_first"`, `"record_after"`, `"transactional"` | `"lock_first"` |
 /// | `stale_after` | a duration: the lease (`lock_first` only) | `"60s"` |
 /// | `heartbeat` | `true`, `false`: renew the lease while the job runs (`lock_first` only) | `true` |
 /// | `on_stale` | `"alert"`, `"retry"` (`lock_first` only) | `"alert"` |
 /// | `max_takeovers` | after so many takeovers of one key, alert all the same (with `"retry"`) | `5` |
 /// | `on_error` | `"hold"`, `"release"`, `"by_mark"`, `"record"`, or the path of a `fn(&E) -> OnError` | `"hold"` with `lock_first` and `"alert"`, else `"release"` |
-/// | `on_busy` | `"error"`, `"wait"` | `"error"` |
+/// | `on_busy` | `"error"`, `"wait"` | `"error"`; `transactional`: `"wait"` |
 /// | `wait_for` | a duration, with `on_busy = "wait"` | `"10s"` |
 /// | `ttl` | a duration, or `"forever"`: how long a completed key suppresses repeats | `"forever"`; `record_after`: `"24h"` |
 /// | `fingerprint` | `(a, b.c)`: what must be equal under an equal key | none |
 /// | `replay` | `true`, `false`: whether repeats get the stored `T` or `Error::AlreadyCompleted` | `true` |
+/// | `tx` | the parameter with the caller's transaction, `&mut` (`transactional` only) | `tx` |
 /// | `idem` | an expression that gives `&Idem` | the installed global |
 /// | `name` | the job's label in rows, logs and metrics | `crate::module::function` |
 /// | `key_fn` | a name: makes a function that renders the key without running the job | none |

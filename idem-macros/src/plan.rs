@@ -8,11 +8,12 @@ use syn::{
 };
 
 use crate::{
-    args::{Arg, Args, Duration, FieldPath, Mode, OnBusy, OnStale, Ttl},
+    args::{Arg, Args, Duration, FieldPath, Mode, OnStale, Ttl},
     errors::{Errors, did_you_mean, list, nearest},
     function::{Function, Parameter, ParameterKind, borrowed_value, mentions},
     key_fn::KeyFn,
     template::{Fault, Placeholder, Scope, Template},
+    transaction::Transaction,
 };
 
 /// Everything the expansion needs; nothing in it can fail.
@@ -27,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) parts: Vec<Borrow>,
     pub(crate) fingerprint: Vec<Borrow>,
     pub(crate) key_fn: Option<KeyFn>,
+    /// The parameter with the caller's transaction, in the mode that has one.
+    pub(crate) transaction: Option<Transaction>,
     /// The paragraph that the user's docs gain.
     pub(crate) contract: String,
 }
@@ -94,6 +97,7 @@ impl Plan {
         check_mode(&args, errors);
         check_options(&args, errors);
         let function = function?;
+        let transaction = Transaction::new(&args, &function, errors);
         check_generics(&function, errors);
         check_key_fn(&args, &function, errors);
         if args.replay.as_ref().is_none_or(|replay| replay.value) {
@@ -111,7 +115,7 @@ impl Plan {
             args.krate.as_ref().map_or_else(|| parse_quote!(::idem_runtime), |krate| krate.value.clone());
         let contract = contract(&args, mode, &key.source);
         let Key { template: Template { texts, .. }, parts, .. } = key;
-        Some(Self { function, args, mode, krate, texts, parts, fingerprint, key_fn, contract })
+        Some(Self { function, args, mode, krate, texts, parts, fingerprint, key_fn, transaction, contract })
     }
 
     /// Whether the result is stored, to answer repeats with.
@@ -185,11 +189,6 @@ impl Key {
 }
 
 impl Parameter<'_> {
-    /// A name that `#[async_trait]` made for a destructured parameter.
-    fn is_made_up(&self) -> bool {
-        self.name.strip_prefix("__arg").is_some_and(|rest| rest.parse::<u32>().is_ok())
-    }
-
     /// Refuses what a key or a fingerprint cannot name.
     fn check_nameable(&self, function: &Function, errors: &mut Errors) {
         let name = &self.name;
@@ -263,9 +262,15 @@ fn unknown_placeholder(placeholder: &Placeholder, scope: &Scope<'_>, parameters:
 
 /// What `lock_first` alone has is refused elsewhere, not ignored.
 fn check_mode(args: &Args, errors: &mut Errors) {
-    if args.mode() != Some(Mode::RecordAfter) {
-        return;
-    }
+    let reason = match args.mode() {
+        Some(Mode::RecordAfter) => {
+            "`record_after` claims nothing before the job runs, so nothing can go stale"
+        }
+        Some(Mode::Transactional) => {
+            "the claim of `transactional` goes with its transaction, so nothing can go stale"
+        }
+        Some(Mode::LockFirst) | None => return,
+    };
     let lease_only = [
         ("stale_after", args.stale_after.as_ref().map(|arg| arg.name)),
         ("heartbeat", args.heartbeat.as_ref().map(|arg| arg.name)),
@@ -277,8 +282,7 @@ fn check_mode(args: &Args, errors: &mut Errors) {
             errors.at(
                 span,
                 format!(
-                    "`{name}` belongs to `lock_first`: `record_after` claims nothing before the job runs, so nothing can go stale\n\
-                     remove it, or write `mode = \"lock_first\"`"
+                    "`{name}` belongs to `lock_first`: {reason}\nremove it, or write `mode = \"lock_first\"`"
                 ),
             );
         }
@@ -307,7 +311,7 @@ fn check_options(args: &Args, errors: &mut Errors) {
              remove it, or write `on_stale = \"retry\"`",
         );
     }
-    let waits = args.on_busy.as_ref().is_some_and(|busy| busy.value == OnBusy::Wait);
+    let waits = args.waits();
     if let Some(wait) = args.wait_for.as_ref().filter(|_| !waits)
         && (args.on_busy.is_some() || !args.gave("on_busy"))
     {
@@ -545,6 +549,11 @@ fn contract(args: &Args, mode: Mode, source: &str) -> String {
         }
         Mode::RecordAfter => {
             "recorded after it ran (`record_after`); a crash in between repeats it".to_owned()
+        }
+        Mode::Transactional => {
+            "claimed and completed in the caller's transaction (`transactional`), which keeps its rows and the key or \
+             neither"
+                .to_owned()
         }
     };
     format!(

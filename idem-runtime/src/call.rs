@@ -74,8 +74,8 @@ type Replay<R> = fn(Option<&str>) -> Option<Result<R, serde_json::Error>>;
 type Inspect<R, E> = fn(R, &mut dyn FnMut(&E)) -> (R, Option<Encoded>);
 
 /// The places that know the job's types, as plain functions.
-struct Edge<R, E> {
-    refuse: fn(Error) -> R,
+pub(crate) struct Edge<R, E> {
+    pub(crate) refuse: fn(Error) -> R,
     replay: Replay<R>,
     inspect: Inspect<R, E>,
     wanted: fn() -> &'static str,
@@ -100,8 +100,8 @@ where
 /// One call of a job, before it is admitted.
 #[must_use]
 pub struct Call<R, T, E> {
-    ticket: Ticket,
-    edge: Edge<R, E>,
+    pub(crate) ticket: Ticket,
+    pub(crate) edge: Edge<R, E>,
     value: PhantomData<fn() -> T>,
 }
 
@@ -206,7 +206,7 @@ impl<R, T, E> Call<R, T, E> {
 
 impl<R, E> Edge<R, E> {
     /// The answer of a call whose body does not run.
-    fn answer(&self, admission: Admission) -> Result<Box<Execution>, R> {
+    pub(crate) fn answer(&self, admission: Admission) -> Result<Box<Execution>, R> {
         match admission {
             Admission::Run(execution) => Ok(execution),
             Admission::Refused(refusal) => Err((self.refuse)(refusal.report())),
@@ -222,7 +222,7 @@ impl<R, E> Edge<R, E> {
     }
 
     /// What the body's return means for the claim.
-    fn ending(&self, returned: R, classify: impl FnOnce(&E) -> Option<OnError>) -> (R, Ending) {
+    pub(crate) fn ending(&self, returned: R, classify: impl FnOnce(&E) -> Option<OnError>) -> (R, Ending) {
         let mut classify = Some(classify);
         let mut failure = (None, None);
         let (returned, encoded) = (self.inspect)(returned, &mut |error| {
@@ -271,7 +271,7 @@ async fn drive<R, T, E>(
         Err(answer) => return answer,
     };
     let Some(returned) = execution.attend(body).await else {
-        return (edge.refuse)(execution.lost());
+        return (edge.refuse)(execution.dropped());
     };
     let (returned, ending) = edge.ending(returned, classify);
     match Box::pin(execution.settle(ending)).await {

@@ -60,6 +60,35 @@ pub enum Error {
         /// What the database said last.
         message: String,
     },
+    /// The transaction cannot go on and can be tried again as a whole: others changed what it had read (a
+    /// serialization failure, a SQLite snapshot that is too old). The job did not run, or was undone.
+    #[error("the transaction of `{key}` conflicts with another; roll it back and begin again: {source}")]
+    #[non_exhaustive]
+    TransactionConflict {
+        /// The key of the call.
+        key: Key,
+        /// What the database said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The transaction that the job was called in is gone, and what was done in it with it: a deadlock that MySQL ended
+    /// by rolling it back, a lost connection, a `COMMIT` or `ROLLBACK` behind its back. Begin a new one.
+    #[error("the transaction of `{key}` is gone, and the job's rows with it; begin a new one: {source}")]
+    #[non_exhaustive]
+    TransactionLost {
+        /// The key of the call.
+        key: Key,
+        /// What the database said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A `transactional` job was called with a connection that has no open transaction.
+    #[error(
+        "`{key}` did not run, for its connection has no open transaction; begin one with sqlx's `begin` and hand that over"
+    )]
+    #[non_exhaustive]
+    NotInTransaction {
+        /// The key of the call.
+        key: Key,
+    },
     /// [`Idem::shutdown`](crate::Idem::shutdown) was called: no new claims.
     #[error("`{key}` was not started: this process is shutting down")]
     #[non_exhaustive]
@@ -177,6 +206,12 @@ pub enum ErrorKind {
     Store,
     /// [`Error::CompletionUnknown`].
     CompletionUnknown,
+    /// [`Error::TransactionConflict`].
+    TransactionConflict,
+    /// [`Error::TransactionLost`].
+    TransactionLost,
+    /// [`Error::NotInTransaction`].
+    NotInTransaction,
     /// [`Error::ShuttingDown`].
     ShuttingDown,
     /// [`Error::ServiceGone`].
@@ -214,6 +249,8 @@ impl Error {
                 | ErrorKind::ClaimLost
                 | ErrorKind::Store
                 | ErrorKind::CompletionUnknown
+                | ErrorKind::TransactionConflict
+                | ErrorKind::TransactionLost
                 | ErrorKind::ShuttingDown
                 | ErrorKind::ServiceGone
         )
@@ -238,6 +275,9 @@ impl Error {
             | Self::NeedsReview { key, .. }
             | Self::ClaimLost { key }
             | Self::CompletionUnknown { key, .. }
+            | Self::TransactionConflict { key, .. }
+            | Self::TransactionLost { key, .. }
+            | Self::NotInTransaction { key }
             | Self::ShuttingDown { key }
             | Self::AlreadyCompleted { key }
             | Self::FingerprintMismatch { key }
@@ -262,6 +302,9 @@ impl Error {
             Self::ClaimLost { .. } => ErrorKind::ClaimLost,
             Self::Store { .. } => ErrorKind::Store,
             Self::CompletionUnknown { .. } => ErrorKind::CompletionUnknown,
+            Self::TransactionConflict { .. } => ErrorKind::TransactionConflict,
+            Self::TransactionLost { .. } => ErrorKind::TransactionLost,
+            Self::NotInTransaction { .. } => ErrorKind::NotInTransaction,
             Self::ShuttingDown { .. } => ErrorKind::ShuttingDown,
             Self::ServiceGone { .. } => ErrorKind::ServiceGone,
             Self::AlreadyCompleted { .. } => ErrorKind::AlreadyCompleted,

@@ -10,6 +10,8 @@ pub enum Mode {
     LockFirst,
     /// Look up, run, record: never is worse than twice.
     RecordAfter,
+    /// Claim, body and completion in the caller's transaction: neither.
+    Transactional,
 }
 
 impl Mode {
@@ -19,6 +21,7 @@ impl Mode {
         match self {
             Self::LockFirst => "lock_first",
             Self::RecordAfter => "record_after",
+            Self::Transactional => "transactional",
         }
     }
 }
@@ -163,6 +166,17 @@ impl Job {
     }
 
     #[must_use]
+    pub const fn transactional(
+        name: &'static str,
+        template: &'static [&'static str],
+        module: &'static str,
+        file: &'static str,
+        line: u32,
+    ) -> Self {
+        Self::new(Mode::Transactional, None, name, template, (module, file, line)).wait(10)
+    }
+
+    #[must_use]
     pub const fn label(mut self, label: &'static str) -> Self {
         self.label = Some(label);
         self
@@ -201,6 +215,12 @@ impl Job {
     #[must_use]
     pub const fn wait(mut self, seconds: u64) -> Self {
         self.wait_for = Some(Duration::from_secs(seconds));
+        self
+    }
+
+    #[must_use]
+    pub const fn without_wait(mut self) -> Self {
+        self.wait_for = None;
         self
     }
 

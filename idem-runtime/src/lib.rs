@@ -76,6 +76,7 @@ mod result;
 mod run;
 mod service;
 pub mod store;
+mod transact;
 
 pub use alert::Alert;
 pub use builder::Builder;
@@ -91,6 +92,7 @@ pub use outcome::{Outcome, with_outcome, with_outcome_sync};
 pub use record::{Record, Status};
 pub use resolve::{Forget, Resolution, Resolve, Resolved};
 pub use result::Stored;
+pub use transact::{Transact, TransactDatabase};
 
 /// What the attribute's expansion calls. Not for anyone else: it changes without notice.
 #[doc(hidden)]
@@ -102,5 +104,6 @@ pub mod __private {
         job::{ErrorRule, Job, OnStale},
         jobs::JobRef,
         key::render,
+        transact::{Begun, Ended, Guard, tx_begin, tx_body, tx_body_classified, tx_end, tx_guard},
     };
 }

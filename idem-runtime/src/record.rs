@@ -257,7 +257,7 @@ pub fn decide(record: Option<&Record>, now: i64, terms: &Terms<'_>) -> Decision 
         Status::NeedsReview => Decision::Review,
         _ => match terms.job.mode() {
             Mode::RecordAfter => Decision::Run(Standing::Claimed),
-            Mode::LockFirst => decide_claim(record, now, terms),
+            Mode::LockFirst | Mode::Transactional => decide_claim(record, now, terms),
         },
     }
 }
@@ -307,6 +307,7 @@ mod tests {
         let job = match mode {
             Mode::LockFirst => Job::lock_first("charge", template, "app", "app.rs", 1),
             Mode::RecordAfter => Job::record_after("charge", template, "app", "app.rs", 1),
+            Mode::Transactional => Job::transactional("charge", template, "app", "app.rs", 1),
         };
         job.on_stale(policy).max_takeovers(limit)
     }

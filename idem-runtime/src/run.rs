@@ -2,11 +2,15 @@
 
 mod admit;
 mod settle;
+mod transact;
 
 use std::sync::Arc;
 
 use self::admit::{Admitted, Call};
-pub(crate) use self::settle::{Ending, Execution};
+pub(crate) use self::{
+    settle::{Ending, Execution},
+    transact::{Enlist, begin, end},
+};
 use crate::{
     claim::new_owner,
     error::Error,
@@ -16,7 +20,7 @@ use crate::{
     key::{Key, Rendering},
     outcome::{Outcome, Slot},
     record::Status,
-    store::{Moment, NewRow},
+    store::{LONGEST_LABEL, Moment, NewRow},
 };
 
 /// How often a claim that keeps meeting another row looks again before it says that the key is busy.
@@ -128,9 +132,15 @@ pub(crate) async fn admit(ticket: Ticket, place: &'static str) -> Admission {
         Ok(call) => match job.mode() {
             Mode::LockFirst => call.claim().await,
             Mode::RecordAfter => call.look_up().await,
+            // The attribute calls `begin` for these.
+            Mode::Transactional => Err(Error::config("a `transactional` job needs its caller's transaction")),
         },
         Err(error) => Err(error),
     };
+    admission(job, slot, admitted)
+}
+
+fn admission(job: &'static Job, slot: Option<Arc<Slot>>, admitted: Result<Admitted, Error>) -> Admission {
     match admitted {
         Ok(Admitted::Run(mut execution)) => {
             execution.slot = slot;
@@ -145,7 +155,7 @@ pub(crate) async fn admit(ticket: Ticket, place: &'static str) -> Admission {
 fn job_row(job: &Job, idem: &Idem, status: Status, fingerprint: Option<String>) -> Result<NewRow, Error> {
     Ok(NewRow {
         status,
-        job: Some(job.name().to_owned()),
+        job: Some(label(job.name())),
         template: Some(job.shape().to_owned()),
         mode: Some(job.mode().as_str().to_owned()),
         on_stale: None,
@@ -156,8 +166,13 @@ fn job_row(job: &Job, idem: &Idem, status: Status, fingerprint: Option<String>) 
         fingerprint,
         result: None,
         error: None,
-        worker: Some(idem.worker().to_owned()),
+        worker: Some(label(idem.worker())),
         expires: Moment::Never,
         alerted: Moment::Never,
     })
+}
+
+/// A label as a row takes it.
+fn label(text: &str) -> String {
+    text[..text.floor_char_boundary(LONGEST_LABEL as usize)].to_owned()
 }

@@ -39,6 +39,7 @@ macro_rules! conformance {
         on!(sqlite: Sqlite, $every $databases $one_writer);
         on!(postgres: Postgres, $every $databases $row_locks);
         on!(pgbouncer: Pgbouncer, $every $databases $row_locks);
+        on!(mysql: Mysql, $every $databases $row_locks);
     };
 }
 

@@ -10,4 +10,5 @@ mod examples;
 mod pass;
 mod plans;
 mod python;
+mod transact;
 mod ui;

@@ -30,6 +30,13 @@ pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// Where one stands: on the `PATH`, or in one of the folders where distributions keep it off that.
+pub(crate) fn find(name: &str, off_the_path: &[&str]) -> Option<PathBuf> {
+    let on_path = env::var_os("PATH").map(|path| env::split_paths(&path).collect::<Vec<_>>());
+    let folders = on_path.into_iter().flatten().chain(off_the_path.iter().map(PathBuf::from));
+    folders.map(|folder| folder.join(name)).find(|program| program.is_file())
+}
+
 /// Runs to the end, in sight of the user.
 pub(crate) fn run(command: &mut Command, interrupt: &Interrupt) -> Result<ExitStatus> {
     let mut child = spawn(command)?;
@@ -49,27 +56,17 @@ pub(crate) fn output(command: &mut Command, interrupt: &Interrupt) -> Result<Str
     Ok(stdout)
 }
 
-/// A program that runs until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Background(Child);
-
-impl Background {
-    pub(crate) fn has_ended(&mut self) -> Result<bool> {
-        Ok(self.0.try_wait()?.is_some())
-    }
+/// Starts what goes on beside us, until it is ended with [`kill`].
+pub(crate) fn start(command: &mut Command) -> Result<Child> {
+    spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
-impl Drop for Background {
-    fn drop(&mut self) {
-        if let Err(error) = end(&mut self.0) {
-            eprintln!("the process {} may still be running: {error:#}", self.0.id());
-        }
-    }
-}
-
-/// Starts one, and leaves it running.
-pub(crate) fn start(command: &mut Command) -> Result<Background> {
-    Ok(Background(spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()))?))
+/// Ends it at once, with all that it has started.
+pub(crate) fn kill(child: &mut Child) -> Result<()> {
+    // Where it has ended by itself, there may be no such group.
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    child.wait()?;
+    Ok(())
 }
 
 fn spawn(command: &mut Command) -> Result<Child> {

@@ -1,24 +1,20 @@
 //! The servers a run can have, one file each; and an interpreter, which is found or made like one.
 
 mod account;
+mod mysql;
 mod pgbouncer;
 mod postgres;
 mod python;
+mod secret;
 
-use std::{
-    fmt,
-    net::{Ipv4Addr, TcpListener},
-};
+use std::fmt;
 
 use anyhow::Result;
 
 use crate::{fleet::Fleet, interrupt::Interrupt};
 
 /// In the order they start; one may stand on those before it.
-pub(crate) const SERVERS: &[Server] = &[postgres::SERVER, pgbouncer::SERVER, python::SERVER];
-
-/// A port that was free a moment ago may be taken: how often to try another one.
-const ATTEMPTS: usize = 3;
+pub(crate) const SERVERS: &[Server] = &[postgres::SERVER, pgbouncer::SERVER, mysql::SERVER, python::SERVER];
 
 /// A kind of server.
 #[derive(Debug)]
@@ -69,8 +65,4 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; {}", self.reason, self.remedy)
     }
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

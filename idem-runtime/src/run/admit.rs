@@ -27,14 +27,14 @@ pub(super) enum Admitted {
 
 /// A call with its key, ready to meet the row.
 pub(super) struct Call {
-    job: &'static Job,
-    idem: Idem,
-    key: Key,
-    stored: Arc<str>,
+    pub(super) job: &'static Job,
+    pub(super) idem: Idem,
+    pub(super) key: Key,
+    pub(super) stored: Arc<str>,
     fingerprint: Option<String>,
     outer: Option<Arc<Context>>,
     /// When a call that waits for a busy key stops waiting.
-    waits_until: Option<Instant>,
+    pub(super) waits_until: Option<Instant>,
     /// The next pause between two looks.
     pause: Duration,
 }
@@ -80,7 +80,7 @@ impl Call {
     }
 
     /// A shutdown lets no call in, but for those that a running body makes: it waits for that body.
-    fn check_open(&self) -> Result<(), Error> {
+    pub(super) fn check_open(&self) -> Result<(), Error> {
         let is_nested = self.outer.as_ref().is_some_and(|outer| outer.service.is(self.service()));
         if self.idem.is_closing() && !is_nested {
             Err(Error::ShuttingDown { key: self.key.clone() })
@@ -89,11 +89,11 @@ impl Call {
         }
     }
 
-    fn service(&self) -> &Service {
+    pub(super) fn service(&self) -> &Service {
         self.idem.service()
     }
 
-    fn terms(&self) -> Terms<'_> {
+    pub(super) fn terms(&self) -> Terms<'_> {
         Terms {
             job: self.job,
             fingerprint: self.fingerprint.as_deref(),
@@ -141,9 +141,9 @@ impl Call {
     pub(super) async fn look_up(mut self) -> Result<Admitted, Error> {
         let mut seen = self.read().await?;
         loop {
-            let Seen::Row(record) = seen else { return Ok(Admitted::Run(self.execution(None, 1)?)) };
+            let Seen::Row(record) = seen else { return Ok(Admitted::Run(self.execution(None, 0, 1)?)) };
             seen = match record::decide(Some(&record), record.now, &self.terms()) {
-                Decision::Run(_) => return Ok(Admitted::Run(self.execution(None, 1)?)),
+                Decision::Run(_) => return Ok(Admitted::Run(self.execution(None, 0, 1)?)),
                 Decision::Busy { retry_after } => self.wait(retry_after).await?,
                 answer => return self.answer(answer, record),
             };
@@ -151,7 +151,7 @@ impl Call {
     }
 
     /// The answer of a call that does not run.
-    fn answer(&self, decision: Decision, record: Box<Record>) -> Result<Admitted, Error> {
+    pub(super) fn answer(&self, decision: Decision, record: Box<Record>) -> Result<Admitted, Error> {
         let key = self.key.clone();
         match decision {
             Decision::Replay => Ok(Admitted::Completed { key, result: record.result }),
@@ -182,12 +182,12 @@ impl Call {
         }
     }
 
-    fn needs_review(&self, record: &Record) -> Error {
+    pub(super) fn needs_review(&self, record: &Record) -> Error {
         let retry_after = self.service().limits().review_after;
         Error::NeedsReview { key: self.key.clone(), reason: record.evidence(), retry_after }
     }
 
-    fn in_progress(&self, retry_after: Option<Duration>) -> Error {
+    pub(super) fn in_progress(&self, retry_after: Option<Duration>) -> Error {
         // Nothing tells how long a state that is not ours lasts.
         let retry_after = retry_after.unwrap_or_else(|| self.job.lease());
         Error::InProgress { key: self.key.clone(), retry_after }
@@ -211,13 +211,25 @@ impl Call {
     }
 
     async fn insert(&self) -> Result<Seen, Error> {
-        let insert = Insert { key: Arc::clone(&self.stored), row: self.claim_row(1, 0, None)? };
-        let attempt = self.service().claim(insert, self.job.lease(), self.patience()).await;
+        let attempt = self.service().claim(self.first_claim()?, self.job.lease(), self.patience()).await;
         self.seen(attempt, Standing::Absent, 1)
     }
 
     /// Claims a row as it was seen.
     async fn take(&self, record: &Record, standing: Standing) -> Result<Seen, Error> {
+        let claim = self.next_claim(record, standing)?;
+        let attempt = claim.row.attempt;
+        let taken = self.service().take(claim, self.job.lease(), self.patience()).await;
+        self.seen(taken, standing, attempt)
+    }
+
+    /// The claim of an absent key.
+    pub(super) fn first_claim(&self) -> Result<Insert, Error> {
+        Ok(Insert { key: Arc::clone(&self.stored), row: self.claim_row(1, 0, None)? })
+    }
+
+    /// The claim of a row as it was seen.
+    pub(super) fn next_claim(&self, record: &Record, standing: Standing) -> Result<Replace, Error> {
         let (attempt, takeovers) = match standing {
             Standing::Absent | Standing::Expired => (1, 0),
             Standing::Released | Standing::Claimed => (record.attempt.saturating_add(1), record.takeovers),
@@ -225,16 +237,14 @@ impl Call {
         };
         let fresh = standing == Standing::Expired;
         let error = if fresh { None } else { record.error.clone() };
-        let replace = Replace {
+        Ok(Replace {
             key: Arc::clone(&self.stored),
             expected: record.version(),
             row: self.claim_row(attempt, takeovers, error)?,
             raise_fence: true,
             renew_birth: fresh,
             audit: None,
-        };
-        let taken = self.service().take(replace, self.job.lease(), self.patience()).await;
-        self.seen(taken, standing, attempt)
+        })
     }
 
     fn seen(
@@ -264,26 +274,31 @@ impl Call {
 
     /// Turns a stale claim into one that a person has to look at, and tells them.
     async fn flag(&self, record: Box<Record>) -> Result<Seen, Error> {
+        match self.flagging(&record).await.map_err(|failure| self.failed(failure))? {
+            Answer::Written { .. } => Err(self.needs_review(&record)),
+            Answer::Found(record) => Ok(Seen::Row(record)),
+            Answer::Gone => Ok(Seen::Absent),
+        }
+    }
+
+    /// The write of it, which is on its way from the first poll on.
+    pub(super) async fn flagging(&self, record: &Record) -> Result<Answer, Failure> {
         let hook = self.idem.hook().clone();
         // Where there is no hook, the event of the refusal is the alert.
         let alerted =
             if hook.is_set() { Moment::from(record.alerted_at) } else { Moment::In(Duration::ZERO) };
-        let replace = flagged(&record, alerted);
+        let replace = flagged(record, alerted);
         let service = self.service().clone();
         let seen = record.clone();
         let patience = self.patience();
         let flagging = self.service().complete(async move {
             let answer = service.replace(replace, patience).await?;
             if let Answer::Written { .. } = answer {
-                alert(&hook, service, *seen);
+                alert(&hook, service, seen);
             }
             Ok(answer)
         });
-        match flagging.await.and_then(|answer| answer).map_err(|failure| self.failed(failure))? {
-            Answer::Written { .. } => Err(self.needs_review(&record)),
-            Answer::Found(record) => Ok(Seen::Row(record)),
-            Answer::Gone => Ok(Seen::Absent),
-        }
+        flagging.await?
     }
 
     /// Waits for a busy key, as long as the job wants to, and looks again.
@@ -313,7 +328,8 @@ impl Call {
         if claim.lease().is_lost() {
             return Ok(None);
         }
-        let mut execution = self.execution(Some(claim), u32::try_from(number).unwrap_or(1))?;
+        let fence = claim.fence();
+        let mut execution = self.execution(Some(claim), fence, number)?;
         if standing == Standing::Stale {
             tracing::warn!(
                 job = self.job.name(),
@@ -326,7 +342,12 @@ impl Call {
         Ok(Some(execution))
     }
 
-    fn execution(&self, claim: Option<Claim>, attempt: u32) -> Result<Box<Execution>, Error> {
+    pub(super) fn execution(
+        &self,
+        claim: Option<Claim>,
+        fence: i64,
+        attempt: i32,
+    ) -> Result<Box<Execution>, Error> {
         let live = self.service().live();
         let membership = live.join(&self.stored, claim.as_ref(), self.job.heartbeat());
         // From here on a shutdown waits for this execution. One that came before is seen now; dropping the claim gives
@@ -335,8 +356,8 @@ impl Call {
         let context = Arc::new(Context {
             service: self.service().clone(),
             key: self.key.clone(),
-            fence: claim.as_ref().map_or(0, Claim::fence),
-            attempt,
+            fence,
+            attempt: u32::try_from(attempt).unwrap_or(1),
             lease: claim.as_ref().map(|claim| Arc::clone(claim.lease())),
             mark: AtomicBool::new(false),
             outer: self.outer.clone(),
@@ -348,6 +369,7 @@ impl Call {
             fingerprint: self.fingerprint.clone(),
             context,
             claim,
+            owner: None,
             _membership: membership,
             took_over: false,
             has_returned: false,
@@ -371,8 +393,8 @@ struct Grant {
 }
 
 /// The pauses between two looks at a busy key.
-const SHORTEST_WAIT: Duration = Duration::from_millis(10);
-const LONGEST_WAIT: Duration = Duration::from_millis(500);
+pub(super) const SHORTEST_WAIT: Duration = Duration::from_millis(10);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// Tells a person of a key that needs review, and its row that they were told.
 fn alert(hook: &Hook, service: Service, record: Record) {

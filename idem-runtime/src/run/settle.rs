@@ -17,7 +17,7 @@ use crate::{
     idem::Idem,
     job::{ErrorRule, Job, OnError, OnStale},
     outcome::{Outcome, Slot},
-    record::{self, Status},
+    record::{self, Record, Status},
     result::Encoded,
     service::{Failure, Patience, Service},
     store::{self, Answer, ErrorClass, Finish, Insert, Moment, NewRow, Replace, StoreError},
@@ -39,6 +39,8 @@ pub(crate) struct Execution {
     pub(super) fingerprint: Option<String>,
     pub(super) context: Arc<Context>,
     pub(super) claim: Option<Claim>,
+    /// The owner of a claim inside of a caller's transaction, which nobody else sees.
+    pub(super) owner: Option<String>,
     /// It counts as running, and its lease is renewed, for as long as this stays.
     pub(super) _membership: Membership,
     pub(super) took_over: bool,
@@ -71,6 +73,13 @@ impl Execution {
         returned
     }
 
+    /// Runs the body of an execution that has no lease to lose.
+    pub(crate) async fn attend_inside<R>(&mut self, body: Pin<Box<impl Future<Output = R>>>) -> R {
+        let returned = self.context.scope(body).await;
+        self.has_returned = true;
+        returned
+    }
+
     pub(crate) fn attend_sync<R>(&mut self, body: impl FnOnce() -> R) -> R {
         let returned = self.context.sync_scope(body);
         self.has_returned = true;
@@ -78,7 +87,7 @@ impl Execution {
     }
 
     /// The answer of a body that was dropped because its lease was lost.
-    pub(crate) fn lost(mut self) -> Error {
+    pub(crate) fn dropped(mut self) -> Error {
         let error = Error::ClaimLost { key: self.context.key.clone() };
         let slot = self.slot.take();
         Refusal { job: self.job, error, slot }.report()
@@ -111,7 +120,7 @@ impl Execution {
         Ok(())
     }
 
-    fn verdict(&self) -> OnError {
+    pub(super) fn verdict(&self) -> OnError {
         match self.job.error_rule() {
             ErrorRule::Record => OnError::Record,
             ErrorRule::Hold => OnError::Hold,
@@ -121,7 +130,7 @@ impl Execution {
     }
 
     /// The result as the row can hold it; says once where it cannot.
-    fn storable(&self, result: Encoded) -> Option<String> {
+    pub(super) fn storable(&self, result: Encoded) -> Option<String> {
         result.within(self.idem.service().limits().result_limit).unwrap_or_else(|reason| {
             tracing::warn!(
                 job = self.job.name(),
@@ -235,17 +244,7 @@ async fn record(service: &Service, job: &Job, key: Arc<str>, row: NewRow) -> Res
                 service.insert(Insert { key: Arc::clone(&key), row: row.clone() }, patience).await?
             }
             Answer::Found(record) if record::gives_way(&record, record.now, completes, job) => {
-                let expired = record.status != Status::Released && record.status != Status::Processing;
-                let attempt = if expired { 1 } else { record.attempt.saturating_add(1) };
-                let replace = Replace {
-                    key: Arc::clone(&key),
-                    expected: record.version(),
-                    row: NewRow { attempt, takeovers: record.takeovers, ..row.clone() },
-                    raise_fence: true,
-                    renew_birth: expired,
-                    audit: None,
-                };
-                service.replace(replace, patience).await?
+                service.replace(in_place_of(&record, Arc::clone(&key), row.clone()), patience).await?
             }
             Answer::Found(record) => {
                 tracing::debug!(job = job.name(), status = %record.status, "another ending was recorded first; it stays");
@@ -257,8 +256,22 @@ async fn record(service: &Service, job: &Job, key: Arc<str>, row: NewRow) -> Res
     Err(Failure::Store(StoreError::new(ErrorClass::Transient, "recording an ending", message)))
 }
 
+/// An ending in the place of a row that gives way to it.
+pub(super) fn in_place_of(record: &Record, key: Arc<str>, row: NewRow) -> Replace {
+    let expired = record.status != Status::Released && record.status != Status::Processing;
+    let attempt = if expired { 1 } else { record.attempt.saturating_add(1) };
+    Replace {
+        key,
+        expected: record.version(),
+        row: NewRow { attempt, takeovers: record.takeovers, ..row },
+        raise_fence: true,
+        renew_birth: expired,
+        audit: None,
+    }
+}
+
 /// An error's text, as a row can hold it.
-fn brief(message: Option<String>) -> String {
+pub(super) fn brief(message: Option<String>) -> String {
     const LONGEST: usize = 4 * 1024;
     let mut text = message.unwrap_or_else(|| "the job returned an error that has no text".into());
     text.truncate(text.floor_char_boundary(LONGEST));

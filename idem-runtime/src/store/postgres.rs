@@ -1,23 +1,27 @@
 //! The store of `postgres://…`.
 
+mod brief;
+mod let_go;
 mod pooler;
 mod setup;
 mod statements;
 mod transaction;
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    str::FromStr,
+    sync::{Arc, OnceLock},
+};
 
 use sqlx::{
     PgConnection, Postgres,
+    error::DatabaseError,
     postgres::{PgArguments, PgConnectOptions, PgRow},
     query::Query,
 };
 
-use self::{
-    pooler::Pooler,
-    statements::Statements,
-    transaction::{begin, end},
-};
+use self::{pooler::Pooler, statements::Statements, transaction::PostgresTransaction};
 use crate::{
     error::Error,
     record::{Record, Status, Version},
@@ -27,8 +31,10 @@ use crate::{
             ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, NewRowParams, RenewParams,
             Sql, Table, bind_audit, bind_expected, bind_finish, bind_row, record, restless, unreplaced,
         },
+        transaction::{Savepoint, Transaction},
         without_password,
     },
+    transact::TransactDatabase,
 };
 
 const CLAIMING: &str = "claiming keys";
@@ -42,7 +48,10 @@ const FORGETTING: &str = "forgetting a key";
 /// Rows in a table of Postgres.
 pub struct PostgresStore {
     table: Table,
-    statements: Statements,
+    /// The statements with the table as it was named.
+    unfound: Statements,
+    /// The statements with the table in the schema where it was found.
+    found: OnceLock<Statements>,
     connections: Connections<Postgres>,
     pooler: Pooler,
     writers: usize,
@@ -68,17 +77,20 @@ impl PostgresStore {
             Some(_) => connect,
             None => connect.application_name("idem"),
         };
-        // We read no floats, and poolers refuse to hear of their digits.
-        let connect = connect.extra_float_digits(None);
-        let table = Table::of(options)?;
+        let table = Table::of(options, Postgres::QUOTE)?;
         let writers = options.connections.max(1);
         Ok(Self {
-            statements: Statements::of(&table),
+            unfound: Statements::of(&table),
+            found: OnceLock::new(),
             table,
             pooler: Pooler::of(&connect),
             connections: Connections::new(connect, writers),
             writers,
         })
+    }
+
+    fn statements(&self) -> &Statements {
+        self.found.get().unwrap_or(&self.unfound)
     }
 
     /// All rows of a statement, sent again where it collided with another. Waiting for the last row matters: only
@@ -114,9 +126,9 @@ impl PostgresStore {
         if !self.pooler.is_there() {
             return statement.fetch_all(connection).await;
         }
-        let mut transaction = begin(connection).await?;
+        let mut transaction = brief::begin(connection).await?;
         let rows = statement.persistent(false).fetch_all(&mut *transaction).await;
-        end(transaction, rows).await
+        brief::end(transaction, rows).await
     }
 
     async fn insert_all(&self, items: &[Insert]) -> Result<Vec<Answer>, StoreError> {
@@ -127,41 +139,20 @@ impl PostgresStore {
                 break;
             }
             let rows = if let Some(insert) = batch.only() {
-                let statement = || {
-                    let row = NewRowParams::of(&insert.key, &insert.row);
-                    bind_row(sqlx::query(&self.statements.insert_one).bind(row.key), row)
-                };
-                self.run(CLAIMING, statement).await?
+                self.run(CLAIMING, || insert_statement(&self.statements().insert_one, insert)).await?
             } else {
                 let open: Vec<_> = batch.open().collect();
-                self.run(CLAIMING, || bind_rows(&self.statements.insert_many, &open)).await?
+                self.run(CLAIMING, || bind_rows(&self.statements().insert_many, &open)).await?
             };
-            for row in &rows {
-                let mut cells = Cells::of(row);
-                let key: &str = cells.next()?;
-                match cells.next()? {
-                    Some(fence) => batch.answer(key, |_| Some(Answer::Written { fence })),
-                    None => batch.answer_found(record(&mut cells, key.to_owned())?, Insert::made),
-                }
-            }
+            answer_claims(&mut batch, &rows)?;
         }
         batch.finish(CLAIMING)
     }
 
     async fn replace_one(&self, replace: &Replace) -> Result<Answer, StoreError> {
-        let statement = || {
-            let sql = match replace.audit {
-                Some(_) => &self.statements.replace_audited,
-                None => &self.statements.replace,
-            };
-            let query = bind_expected(sqlx::query(sql), &replace.key, &replace.expected);
-            let query = bind_row(query, NewRowParams::of(&replace.key, &replace.row))
-                .bind(replace.raise_fence)
-                .bind(replace.renew_birth);
-            match &replace.audit {
-                Some(audit) => bind_audit(query, audit),
-                None => query,
-            }
+        let statement = || match &replace.audit {
+            Some(audit) => bind_audit(replace_statement(&self.statements().replace_audited, replace), audit),
+            None => replace_statement(&self.statements().replace, replace),
         };
         for _ in 0..ATTEMPTS {
             if let Some(row) = self.run(REPLACING, statement).await?.first() {
@@ -182,12 +173,10 @@ impl PostgresStore {
                 break;
             }
             let rows = if let Some(finish) = batch.only() {
-                let statement =
-                    || bind_finish(sqlx::query(&self.statements.finish_one), FinishParams::of(finish));
-                self.run(FINISHING, statement).await?
+                self.run(FINISHING, || finish_statement(&self.statements().finish_one, finish)).await?
             } else {
                 let open: Vec<_> = batch.open().collect();
-                self.run(FINISHING, || bind_endings(&self.statements.finish_many, &open)).await?
+                self.run(FINISHING, || bind_endings(&self.statements().finish_many, &open)).await?
             };
             batch.answer_written(&rows)?;
             let unfinished: Vec<_> = batch.open().map(|finish| &*finish.key).collect();
@@ -202,7 +191,7 @@ impl PostgresStore {
             return batch.finish(RENEWING);
         }
         let open: Vec<_> = batch.open().collect();
-        for row in self.run(RENEWING, || bind_leases(&self.statements.renew, &open)).await? {
+        for row in self.run(RENEWING, || bind_leases(&self.statements().renew, &open)).await? {
             batch.answer(Cells::of(&row).next()?, |_| Some(Renewal::Renewed));
         }
         let passed_over: Vec<_> = batch.open().map(|renew| &*renew.key).collect();
@@ -229,8 +218,8 @@ impl PostgresStore {
 
     async fn records(&self, keys: &[&str]) -> Result<Vec<Record>, StoreError> {
         let statement = || match keys {
-            [key] => sqlx::query(&self.statements.read_one).bind(*key),
-            _ => sqlx::query(&self.statements.read_many).bind(keys).bind(true),
+            [key] => sqlx::query(&self.statements().read_one).bind(*key),
+            _ => sqlx::query(&self.statements().read_many).bind(keys).bind(true),
         };
         if keys.is_empty() {
             return Ok(Vec::new());
@@ -246,12 +235,16 @@ impl PostgresStore {
     }
 
     async fn purge_some(&self, limit: u32) -> Result<u64, StoreError> {
-        let purge = || sqlx::query(&self.statements.purge).bind(i64::from(limit)).bind(true);
-        self.count(PURGING, purge).await
+        let statements = self.statements();
+        let batch = |sql| move || sqlx::query(sql).bind(i64::from(limit)).bind(true);
+        self.run(PURGING, batch(&statements.raise_floor_over_due)).await?;
+        self.count(PURGING, batch(&statements.purge)).await
     }
 
     async fn forget_one(&self, key: &str, expected: &Version, audit: &Audit) -> Result<bool, StoreError> {
-        let forget = || bind_audit(bind_expected(sqlx::query(&self.statements.forget), key, expected), audit);
+        let statements = self.statements();
+        self.run(FORGETTING, || sqlx::query(&statements.raise_floor_over).bind(expected.fence)).await?;
+        let forget = || bind_audit(bind_expected(sqlx::query(&statements.forget), key, expected), audit);
         Ok(self.count(FORGETTING, forget).await? > 0)
     }
 
@@ -264,6 +257,35 @@ impl PostgresStore {
         let count: Option<i64> = rows.first().map(|row| Cells::of(row).next()).transpose()?;
         Ok(count.map_or(0, i64::unsigned_abs))
     }
+}
+
+fn insert_statement(sql: &Sql, insert: &Insert) -> Statement {
+    let row = NewRowParams::of(&insert.key, &insert.row);
+    bind_row(sqlx::query(sql).bind(row.key), row)
+}
+
+fn replace_statement(sql: &Sql, replace: &Replace) -> Statement {
+    let query = bind_expected(sqlx::query(sql), &replace.key, &replace.expected);
+    bind_row(query, NewRowParams::of(&replace.key, &replace.row))
+        .bind(replace.raise_fence)
+        .bind(replace.renew_birth)
+}
+
+fn finish_statement(sql: &Sql, finish: &Finish) -> Statement {
+    bind_finish(sqlx::query(sql), FinishParams::of(finish))
+}
+
+/// Answers with the rows of a claim-or-read statement. A key in neither half stays open.
+fn answer_claims(batch: &mut Batch<'_, Insert, Answer>, rows: &[PgRow]) -> Result<(), StoreError> {
+    for row in rows {
+        let mut cells = Cells::of(row);
+        let key: &str = cells.next()?;
+        match cells.next()? {
+            Some(fence) => batch.answer(key, |_| Some(Answer::Written { fence })),
+            None => batch.answer_found(record(&mut cells, key.to_owned())?, Insert::made),
+        }
+    }
+    Ok(())
 }
 
 /// One array for each column, in the order of [`bind_row`] behind the keys.
@@ -379,21 +401,38 @@ impl Store for PostgresStore {
     }
 }
 
+impl TransactDatabase for Postgres {
+    fn enlist<'a>(
+        connection: &'a mut PgConnection,
+        store: &'a dyn Store,
+        savepoint: &'a mut Savepoint,
+    ) -> Option<Box<dyn Transaction + 'a>> {
+        let store = (store as &dyn Any).downcast_ref()?;
+        Some(Box::new(PostgresTransaction { store, connection, savepoint }))
+    }
+
+    fn abandon(connection: &mut PgConnection, savepoint: &Savepoint) {
+        transaction::abandon(connection, savepoint);
+    }
+}
+
 impl Dialect for Postgres {
-    fn fault(code: &str) -> Fault {
-        match code {
+    const QUOTE: char = '"';
+
+    fn fault(error: &dyn DatabaseError) -> Fault {
+        match error.code().as_deref().unwrap_or_default() {
             // serialization_failure, deadlock_detected
             "40001" | "40P01" => Fault::Collision,
             // lock_not_available
             "55P03" => Fault::Locked,
             // query_canceled, too_many_connections, a full disk and the like
             "57014" => Fault::Busy,
-            _ if code.starts_with("53") || code.starts_with("58") => Fault::Busy,
+            code if code.starts_with("53") || code.starts_with("58") => Fault::Busy,
             // read_only_sql_transaction: this server is not the primary any more. A prepared statement that the
             // server does not know, knows already, or will not carry out as it was prepared. The rest: the server
             // ended the connection.
             "25006" | "25P03" | "25P04" | "26000" | "42P05" | "0A000" => Fault::Connection,
-            _ if code.starts_with("08") || code.starts_with("57P") => Fault::Connection,
+            code if code.starts_with("08") || code.starts_with("57P") => Fault::Connection,
             _ => Fault::Refused,
         }
     }

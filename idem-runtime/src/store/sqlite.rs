@@ -3,34 +3,37 @@
 mod setup;
 mod statements;
 mod target;
+mod transaction;
 
 use std::{
+    any::Any,
     fmt,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use serde::Serialize;
 use sqlx::{
     ConnectOptions, Connection, Row, Sqlite, SqliteConnection,
+    error::DatabaseError,
     query::Query,
     sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous},
 };
 use tokio::sync::OnceCell;
 
-use self::{statements::Statements, target::Target};
+use self::{statements::Statements, target::Target, transaction::SqliteTransaction};
 use crate::{
     error::Error,
     record::{Record, Version},
     store::{
-        Answer, Audit, ErrorClass, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError,
-        StoreOptions,
+        Answer, Audit, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError, StoreOptions,
         sql::{
             ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, Held, NewRowParams,
             RenewParams, Table, bind_audit, bind_expected, bind_finish, bind_row, explain, record, restless,
-            unreplaced,
+            to_json, unreplaced,
         },
+        transaction::{Savepoint, Transaction},
     },
+    transact::TransactDatabase,
 };
 
 /// SQLite waits for a foreign writer in the way of the connection's thread; longer waits are for the caller to make,
@@ -70,7 +73,7 @@ impl SqliteStore {
     /// [`Error::Config`] for a malformed URL, or a table name that is not an identifier.
     pub fn open(options: &StoreOptions) -> Result<Self, Error> {
         let target = Target::of(&options.url)?;
-        let mut table = Table::of(options)?;
+        let mut table = Table::of::<Sqlite>(options)?;
         match table.schema() {
             None => {}
             Some("main") => table = table.without_schema(),
@@ -122,7 +125,7 @@ impl SqliteStore {
         let query = match keys[..] {
             [] => return Ok(Vec::new()),
             [key] => sqlx::query(&self.statements.read_one).bind(key),
-            _ => sqlx::query(&self.statements.read_many).bind(json(READING, &keys)?),
+            _ => sqlx::query(&self.statements.read_many).bind(to_json(READING, &keys)?),
         };
         let rows = match &self.reader {
             Some(reader) => {
@@ -152,12 +155,11 @@ impl SqliteStore {
                 break;
             }
             let query = if let Some(insert) = batch.only() {
-                let row = NewRowParams::of(&insert.key, &insert.row);
-                bind_row(sqlx::query(&self.statements.insert_one).bind(row.key), row)
+                self.insert_statement(insert)
             } else {
                 let rows: Vec<_> =
                     batch.open().map(|insert| NewRowParams::of(&insert.key, &insert.row)).collect();
-                sqlx::query(&self.statements.insert_many).bind(json(CLAIMING, &rows)?)
+                sqlx::query(&self.statements.insert_many).bind(to_json(CLAIMING, &rows)?)
             };
             batch.answer_written(&self.write(CLAIMING, query).await?)?;
             if batch.is_done() {
@@ -181,13 +183,7 @@ impl SqliteStore {
     }
 
     async fn try_replace(&self, replace: &Replace) -> Result<Option<i64>, StoreError> {
-        let update = || {
-            let query = sqlx::query(&self.statements.replace);
-            let query = bind_expected(query, &replace.key, &replace.expected);
-            bind_row(query, NewRowParams::of(&replace.key, &replace.row))
-                .bind(replace.raise_fence)
-                .bind(replace.renew_birth)
-        };
+        let update = || self.replace_statement(replace);
         let rows = match &replace.audit {
             None => self.write(REPLACING, update()).await?,
             Some(audit) => {
@@ -208,6 +204,22 @@ impl SqliteStore {
         rows.first().map(|row| Cells::of(row).next()).transpose()
     }
 
+    fn insert_statement(&self, insert: &Insert) -> Statement {
+        let row = NewRowParams::of(&insert.key, &insert.row);
+        bind_row(sqlx::query(&self.statements.insert_one).bind(row.key), row)
+    }
+
+    fn replace_statement(&self, replace: &Replace) -> Statement {
+        let query = bind_expected(sqlx::query(&self.statements.replace), &replace.key, &replace.expected);
+        bind_row(query, NewRowParams::of(&replace.key, &replace.row))
+            .bind(replace.raise_fence)
+            .bind(replace.renew_birth)
+    }
+
+    fn finish_statement(&self, finish: &Finish) -> Statement {
+        bind_finish(sqlx::query(&self.statements.finish_one), FinishParams::of(finish))
+    }
+
     fn audit(&self, key: &str, audit: &Audit) -> Statement {
         bind_audit(sqlx::query(&self.statements.audit).bind(key), audit)
     }
@@ -216,10 +228,10 @@ impl SqliteStore {
         let mut batch = Batch::of(items, |finish| &finish.key);
         for _ in 0..ATTEMPTS {
             let query = if let Some(finish) = batch.only() {
-                bind_finish(sqlx::query(&self.statements.finish_one), FinishParams::of(finish))
+                self.finish_statement(finish)
             } else {
                 let endings: Vec<_> = batch.open().map(FinishParams::of).collect();
-                sqlx::query(&self.statements.finish_many).bind(json(FINISHING, &endings)?)
+                sqlx::query(&self.statements.finish_many).bind(to_json(FINISHING, &endings)?)
             };
             batch.answer_written(&self.write(FINISHING, query).await?)?;
             if batch.is_done() {
@@ -237,7 +249,7 @@ impl SqliteStore {
     async fn renew_all(&self, items: &[Renew]) -> Result<Vec<Renewal>, StoreError> {
         let mut batch = Batch::of(items, |renew| &renew.key);
         let leases: Vec<_> = batch.open().map(RenewParams::of).collect();
-        let query = sqlx::query(&self.statements.renew).bind(json(RENEWING, &leases)?);
+        let query = sqlx::query(&self.statements.renew).bind(to_json(RENEWING, &leases)?);
         for row in self.write(RENEWING, query).await? {
             batch.answer(Cells::of(&row).next()?, |_| Some(Renewal::Renewed));
         }
@@ -301,10 +313,6 @@ type Statement = Query<'static, Sqlite, SqliteArguments>;
 /// A transaction that will write takes its lock at once: one that began by reading could not wait for it.
 const BEGIN: &str = "BEGIN IMMEDIATE";
 
-fn json(context: &'static str, rows: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(rows).map_err(|error| StoreError::new(ErrorClass::Permanent, context, error))
-}
-
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqliteStore")
@@ -361,8 +369,26 @@ impl Store for SqliteStore {
     }
 }
 
+impl TransactDatabase for Sqlite {
+    fn enlist<'a>(
+        connection: &'a mut SqliteConnection,
+        store: &'a dyn Store,
+        savepoint: &'a mut Savepoint,
+    ) -> Option<Box<dyn Transaction + 'a>> {
+        let store = (store as &dyn Any).downcast_ref()?;
+        Some(Box::new(SqliteTransaction { store, connection, savepoint }))
+    }
+
+    fn abandon(connection: &mut SqliteConnection, savepoint: &Savepoint) {
+        transaction::abandon(connection, savepoint);
+    }
+}
+
 impl Dialect for Sqlite {
-    fn fault(code: &str) -> Fault {
+    const QUOTE: char = '"';
+
+    fn fault(error: &dyn DatabaseError) -> Fault {
+        let code = error.code().unwrap_or_default();
         // The lower byte is the primary code; the rest refines it.
         match code.parse::<i32>().map(|code| (code & 0xff, code)) {
             // SQLITE_READONLY_DBMOVED, SQLITE_IOERR

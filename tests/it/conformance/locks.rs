@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     call::{Fault, Runs},
-    raw::quoted,
+    raw::{Raw, quoted},
     rows::{self, LEASE, at_rest, found, written},
     subject::{self, Subject, answered},
 };
@@ -29,7 +29,9 @@ const WAIT: Duration = Duration::from_millis(50);
 
 async fn lock(s: &Subject, key: &str) {
     s.raw.execute("BEGIN").await;
-    s.raw.execute(format!("SELECT key FROM idempotency_keys WHERE key = {} FOR UPDATE", quoted(key))).await;
+    s.raw
+        .execute(format!("SELECT \"key\" FROM idempotency_keys WHERE \"key\" = {} FOR UPDATE", quoted(key)))
+        .await;
 }
 
 async fn unlock(s: &Subject) {
@@ -279,7 +281,11 @@ pub(super) async fn a_transaction_that_sits_on_20_keys_costs_no_other_key_its_le
 }
 
 pub(super) async fn sessions_in_other_time_zones_mean_the_same_moments(s: &Subject) {
-    s.raw.execute("SET TIME ZONE 'Asia/Kolkata'").await;
+    let kolkata = match s.raw {
+        Raw::Mysql(_) => "SET time_zone = '+05:30'",
+        _ => "SET TIME ZONE 'Asia/Kolkata'",
+    };
+    s.raw.execute(kolkata).await;
     let before = s.raw.clock().await;
     s.raw.begin_by_hand("billing:1").await;
     s.raw.complete_by_hand("billing:1").await;

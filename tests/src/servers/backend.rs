@@ -14,14 +14,18 @@ pub enum Backend {
     /// The same server behind the pooler that `IDEM_TEST_PGBOUNCER_URL` names: pgbouncer in transaction mode, with two
     /// server connections for each database.
     Pgbouncer,
+    /// The MySQL or MariaDB server that `IDEM_TEST_MYSQL_URL` names; `cargo xtask test` starts one.
+    Mysql,
 }
 
 impl Backend {
     /// All of them.
-    pub const ALL: [Backend; 4] = [Backend::Memory, Backend::Sqlite, Backend::Postgres, Backend::Pgbouncer];
+    pub const ALL: [Backend; 5] =
+        [Backend::Memory, Backend::Sqlite, Backend::Postgres, Backend::Pgbouncer, Backend::Mysql];
 
     /// Those with a database behind them.
-    pub const DATABASES: [Backend; 3] = [Backend::Sqlite, Backend::Postgres, Backend::Pgbouncer];
+    pub const DATABASES: [Backend; 4] =
+        [Backend::Sqlite, Backend::Postgres, Backend::Pgbouncer, Backend::Mysql];
 
     /// The name in test paths and in `--require`.
     #[must_use]
@@ -31,6 +35,7 @@ impl Backend {
             Backend::Sqlite => "sqlite",
             Backend::Postgres => "postgres",
             Backend::Pgbouncer => "pgbouncer",
+            Backend::Mysql => "mysql",
         }
     }
 
@@ -47,13 +52,14 @@ impl Backend {
         match self {
             Backend::Memory => Some("memory:".to_owned()),
             Backend::Sqlite => Some("sqlite::memory:".to_owned()),
-            Backend::Postgres => named("IDEM_TEST_POSTGRES_URL"),
+            Backend::Postgres => named_by("IDEM_TEST_POSTGRES_URL"),
             // Nothing is kept prepared, as our documents tell those who have a pooler.
             Backend::Pgbouncer => {
                 let behind = Backend::Postgres.url();
-                let pooler = named("IDEM_TEST_PGBOUNCER_URL");
+                let pooler = named_by("IDEM_TEST_PGBOUNCER_URL");
                 behind.and(pooler).map(|url| format!("{url}?statement-cache-capacity=0"))
             }
+            Backend::Mysql => named_by("IDEM_TEST_MYSQL_URL"),
         }
     }
 
@@ -64,7 +70,7 @@ impl Backend {
     }
 }
 
-fn named(variable: &str) -> Option<String> {
+fn named_by(variable: &str) -> Option<String> {
     env::var(variable).ok().filter(|url| !url.is_empty())
 }
 

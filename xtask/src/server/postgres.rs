@@ -9,7 +9,11 @@ use std::{
 use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 
-use super::{ATTEMPTS, Keeper, Running, Server, account::Account, free_port};
+use super::{
+    Keeper, Running, Server,
+    account::Account,
+    secret::{ATTEMPTS, free_port, password},
+};
 use crate::{fleet::Fleet, interrupt::Interrupt, program};
 
 pub(crate) const SERVER: Server = Server {
@@ -113,10 +117,6 @@ impl Drop for Cluster {
             eprintln!("PostgreSQL may still be running in {}: {error:#}", self.folder.path().display());
         }
     }
-}
-
-fn password() -> Result<String> {
-    Ok(format!("{:032x}", u128::from(getrandom::u64()?) << 64 | u128::from(getrandom::u64()?)))
 }
 
 /// The folder with the server's programs: on the `PATH`, or where distributions keep them off it, the newest first.
