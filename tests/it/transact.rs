@@ -5,7 +5,11 @@
 
 mod cancel;
 pub(crate) mod dialect;
+mod failure;
 mod jobs;
+mod lost;
+mod nest;
+mod place;
 pub(crate) mod stage;
 mod together;
 
@@ -59,9 +63,57 @@ transact! {
             a_body_that_is_dropped_leaves_the_callers_own_rows
             a_body_that_drops_its_own_transaction_half_way_undoes_no_more_than_itself
         }
+        failure {
+            an_error_undoes_the_jobs_rows_and_leaves_the_callers
+            a_recorded_failure_lasts_if_the_caller_commits
+            a_recorded_failure_goes_with_the_callers_rollback
+            a_released_row_keeps_its_history
+            an_error_of_the_database_that_is_handed_on_leaves_the_transaction_whole
+            a_panic_undoes_the_jobs_rows_and_reaches_the_caller
+            a_result_that_panics_when_it_is_stored_undoes_all
+            a_result_that_cannot_be_stored_is_completed_without_it
+        }
+        lost {
+            a_body_that_rolls_back_by_hand_is_no_success
+            a_body_that_commits_by_hand_keeps_rows_and_key_together
+            a_body_that_begins_another_transaction_by_hand_is_no_success
+            a_body_that_leaves_a_transaction_open_undoes_itself
+        }
+        place {
+            a_connection_without_a_transaction_is_refused
+            keys_in_memory_are_refused
+            a_database_without_the_table_is_refused
+            a_namespace_and_a_table_of_ones_own_are_used
+        }
+        nest {
+            a_caller_may_be_inside_a_transaction_of_its_own
+            a_job_may_run_another_in_its_own_transaction
+            a_key_is_not_entered_again_from_inside
+        }
     }
-    sqlite {}
+    sqlite {
+        place {
+            a_database_in_memory_is_another_for_each_connection
+        }
+        nest {
+            a_job_of_another_mode_inside_is_refused_in_time
+        }
+    }
     postgres {
+        failure {
+            an_error_of_the_database_that_is_kept_back_is_no_success
+            a_transaction_that_has_failed_runs_nothing
+        }
+        lost {
+            a_connection_that_ends_under_the_job_is_no_success
+        }
+        place {
+            keys_in_a_database_of_another_kind_are_refused
+            a_schema_of_ones_own_is_used
+        }
+        nest {
+            a_job_of_another_mode_inside_commits_by_itself
+        }
         cancel {
             a_call_that_is_dropped_on_a_slow_network_leaves_all_or_nothing
             a_call_that_is_dropped_while_it_waits_loses_nothing
