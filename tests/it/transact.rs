@@ -4,14 +4,19 @@
 //! `transact::sqlite::rows_and_key_appear_when_the_caller_commits`.
 
 mod cancel;
+mod commit;
 pub(crate) mod dialect;
 mod failure;
+mod inside;
+mod isolation;
 mod jobs;
 mod lost;
 mod nest;
 mod place;
+mod rows;
 pub(crate) mod stage;
 mod together;
+mod wait;
 
 use idem_tests::Backend;
 use sqlx::{Postgres, Sqlite};
@@ -90,6 +95,24 @@ transact! {
             a_job_may_run_another_in_its_own_transaction
             a_key_is_not_entered_again_from_inside
         }
+        wait {
+            a_second_call_waits_and_replays_when_the_first_one_is_committed
+            a_second_call_waits_and_runs_when_the_first_one_is_rolled_back
+            of_32_callers_one_runs
+        }
+        rows {
+            a_completed_key_replays
+            a_completed_key_without_a_result_is_told
+            a_row_of_others_is_not_ours
+            a_key_that_needs_review_or_failed_is_told
+            a_committed_claim_is_in_progress_at_once
+            what_no_longer_counts_runs
+            a_stale_claim_needs_review_though_the_caller_rolls_back
+        }
+        inside {
+            a_body_knows_its_key_its_fence_and_its_attempt
+            each_ending_is_one_event
+        }
     }
     sqlite {
         place {
@@ -97,6 +120,14 @@ transact! {
         }
         nest {
             a_job_of_another_mode_inside_is_refused_in_time
+        }
+        isolation {
+            a_transaction_that_began_by_reading_begins_again
+            a_deferred_transaction_waits_for_the_writer
+            a_connection_that_began_with_a_rollback_journal_serves
+        }
+        commit {
+            a_constraint_that_fails_at_the_commit_leaves_nothing
         }
     }
     postgres {
@@ -113,6 +144,21 @@ transact! {
         }
         nest {
             a_job_of_another_mode_inside_commits_by_itself
+        }
+        wait {
+            a_wait_is_bounded
+            a_call_that_does_not_wait_is_refused_at_once
+            the_callers_own_limit_of_waits_stays
+        }
+        isolation {
+            the_loser_of_a_race_begins_again
+            workers_who_begin_again_have_one_effect_for_each_key
+            a_deadlock_of_two_transactions_is_a_conflict_of_one
+        }
+        commit {
+            a_commit_whose_reply_is_lost_leaves_a_replay
+            a_commit_that_does_not_arrive_leaves_nothing
+            a_constraint_that_fails_at_the_commit_leaves_nothing
         }
         cancel {
             a_call_that_is_dropped_on_a_slow_network_leaves_all_or_nothing
