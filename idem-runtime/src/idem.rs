@@ -229,13 +229,18 @@ async fn purge(store: &dyn Store, patience: Duration) -> Result<u64, StoreError>
     let mut deleted = 0;
     let mut since = Instant::now();
     loop {
+        let began = Instant::now();
         match purge_batch(store, BATCH).await {
             Ok(batch) => {
                 deleted += batch;
-                since = Instant::now();
                 if batch < u64::from(BATCH) {
                     return Ok(deleted);
                 }
+                if !store.is_local() {
+                    // Where there is one writer at a time, half of the time is for the others.
+                    tokio::time::sleep(began.elapsed()).await;
+                }
+                since = Instant::now();
             }
             Err(error) if error.class != ErrorClass::Permanent && since.elapsed() < patience => {
                 tokio::time::sleep(PAUSE).await;

@@ -6,6 +6,7 @@
 mod a1;
 mod a11;
 mod a12;
+mod a14;
 mod a17;
 mod a18;
 mod a22;
@@ -134,6 +135,9 @@ cases! {
             a12_a_key_that_is_freed_by_force_is_lost_to_its_holder
             a12_a_row_that_is_forgotten_is_lost_to_its_holder
         }
+        a14 {
+            a14_a_running_row_is_never_collected
+        }
         a17 {
             a17_an_empty_value_is_replayed
             a17_every_mode_and_shape_replays_nothing
@@ -214,6 +218,15 @@ cases! {
             a12_a_late_verdict_changes_nothing
             a12_a_key_that_a_person_freed_is_completed_by_whoever_ends_first
         }
+        a14 {
+            a14_a_claim_is_not_collected_whatever_its_times_say
+            a14_at_its_expiry_a_key_runs_once
+            a14_at_its_expiry_an_effect_is_recorded_anew
+            a14_a_row_that_is_collected_under_its_holder_stays_away
+            a14_expired_keys_are_collected_or_live_anew
+            a14_a_sweep_of_many_rows_goes_in_batches_beside_claims
+            a14_a_claim_whose_holder_died_waits_for_its_heir
+        }
         a17 {
             a17_an_empty_value_is_replayed_in_another_process
         }
@@ -289,6 +302,11 @@ cases! {
         }
     }
     postgres {
+        a14 {
+            a14_a_slow_collector_delays_its_own_keys_alone
+            a14_a_collector_that_dies_leaves_its_batch_to_the_next
+            a14_a_fence_passes_the_collected_one_in_the_midst_of_a_collection
+        }
         c2 {
             c2_callers_that_give_up_on_a_slow_network_lose_and_repeat_nothing
             c2_a_claim_that_nobody_waits_for_any_more_is_given_back

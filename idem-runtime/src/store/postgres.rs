@@ -14,6 +14,7 @@ use std::{
 
 use sqlx::{
     PgConnection, Postgres,
+    error::DatabaseError,
     postgres::{PgArguments, PgConnectOptions, PgRow},
     query::Query,
 };
@@ -73,7 +74,7 @@ impl PostgresStore {
             Some(_) => connect,
             None => connect.application_name("idem"),
         };
-        let table = Table::of(options)?;
+        let table = Table::of(options, Postgres::QUOTE)?;
         let writers = options.connections.max(1);
         Ok(Self {
             unfound: Statements::of(&table),
@@ -214,13 +215,16 @@ impl PostgresStore {
     }
 
     async fn purge_some(&self, limit: u32) -> Result<u64, StoreError> {
-        let purge = || sqlx::query(&self.statements().purge).bind(i64::from(limit)).bind(true);
-        self.count(PURGING, purge).await
+        let statements = self.statements();
+        let batch = |sql| move || sqlx::query(sql).bind(i64::from(limit)).bind(true);
+        self.run(PURGING, batch(&statements.raise_floor_over_due)).await?;
+        self.count(PURGING, batch(&statements.purge)).await
     }
 
     async fn forget_one(&self, key: &str, expected: &Version, audit: &Audit) -> Result<bool, StoreError> {
-        let forget =
-            || bind_audit(bind_expected(sqlx::query(&self.statements().forget), key, expected), audit);
+        let statements = self.statements();
+        self.run(FORGETTING, || sqlx::query(&statements.raise_floor_over).bind(expected.fence)).await?;
+        let forget = || bind_audit(bind_expected(sqlx::query(&statements.forget), key, expected), audit);
         Ok(self.count(FORGETTING, forget).await? > 0)
     }
 
@@ -393,20 +397,22 @@ impl TransactDatabase for Postgres {
 }
 
 impl Dialect for Postgres {
-    fn fault(code: &str) -> Fault {
-        match code {
+    const QUOTE: char = '"';
+
+    fn fault(error: &dyn DatabaseError) -> Fault {
+        match error.code().as_deref().unwrap_or_default() {
             // serialization_failure, deadlock_detected
             "40001" | "40P01" => Fault::Collision,
             // lock_not_available
             "55P03" => Fault::Locked,
             // query_canceled, too_many_connections, a full disk and the like
             "57014" => Fault::Busy,
-            _ if code.starts_with("53") || code.starts_with("58") => Fault::Busy,
+            code if code.starts_with("53") || code.starts_with("58") => Fault::Busy,
             // read_only_sql_transaction: this server is not the primary any more. A prepared statement that the
             // server does not know, knows already, or will not carry out as it was prepared. The rest: the server
             // ended the connection.
             "25006" | "26000" | "42P05" | "0A000" => Fault::Connection,
-            _ if code.starts_with("08") || code.starts_with("57P") => Fault::Connection,
+            code if code.starts_with("08") || code.starts_with("57P") => Fault::Connection,
             _ => Fault::Refused,
         }
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use idem_runtime::TransactDatabase;
 use idem_tests::Backend;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Pool, Postgres, Row, Sqlite, SqliteConnection,
-    Transaction, pool::PoolOptions, raw_sql, sqlite::SqliteConnectOptions,
+    AssertSqlSafe, ConnectOptions, Connection, MySql, MySqlConnection, PgConnection, Pool, Postgres, Row,
+    Sqlite, SqliteConnection, Transaction, pool::PoolOptions, raw_sql, sqlite::SqliteConnectOptions,
 };
 
 /// A database that cases play on.
@@ -88,9 +88,13 @@ macro_rules! dialect {
 
 dialect!(Sqlite: Sqlite, "BEGIN IMMEDIATE", None, connect_to_sqlite);
 dialect!(Postgres: Postgres, "BEGIN", Some(WAITING_ON_POSTGRES), PgConnection::connect);
+dialect!(MySql: Mysql, "BEGIN", Some(WAITING_ON_MYSQL), MySqlConnection::connect);
 
 const WAITING_ON_POSTGRES: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock'";
+const WAITING_ON_MYSQL: &str = "SELECT count(*) FROM information_schema.innodb_trx AS waiting
+    JOIN information_schema.processlist AS process ON process.id = waiting.trx_mysql_thread_id
+    WHERE process.db = database() AND waiting.trx_state = 'LOCK WAIT'";
 
 async fn connect_to_sqlite(url: &str) -> sqlx::Result<SqliteConnection> {
     let options: SqliteConnectOptions = url.parse()?;

@@ -93,6 +93,9 @@ macro_rules! plays {
             idem_tests::Backend::Postgres => {
                 $case(&$crate::transact::stage::Stage::<sqlx::Postgres>::on($site).await).await;
             }
+            idem_tests::Backend::Mysql => {
+                $case(&$crate::transact::stage::Stage::<sqlx::MySql>::on($site).await).await;
+            }
             idem_tests::Backend::Memory => panic!("no transaction is open in memory"),
         }
     };

@@ -94,8 +94,8 @@ async fn brief<DB: Dialect>(w: &Worker, tx: &mut Transaction<'_, DB>, id: &str) 
     Ok(())
 }
 
-#[idempotent(key = "hasty:<id>", mode = "transactional", on_busy = "error", idem = w.idem)]
-async fn hasty<DB: Dialect>(w: &Worker, tx: &mut Transaction<'_, DB>, id: &str) -> Result<(), Fault> {
+#[idempotent(key = "rash:<id>", mode = "transactional", on_busy = "error", idem = w.idem)]
+async fn rash<DB: Dialect>(w: &Worker, tx: &mut Transaction<'_, DB>, id: &str) -> Result<(), Fault> {
     w.effect(id);
     put::<DB>(tx, id).await?;
     Ok(())
@@ -125,7 +125,7 @@ pub(super) async fn a_wait_is_bounded<DB: Dialect>(stage: &Stage<'_, DB>) {
 }
 
 pub(super) async fn a_call_that_does_not_wait_is_refused_at_once<DB: Dialect>(stage: &Stage<'_, DB>) {
-    is_bounded!(stage, hasty, (Duration::ZERO..Duration::from_secs(5)));
+    is_bounded!(stage, rash, (Duration::ZERO..Duration::from_secs(5)));
 }
 
 /// The limit of waits for locks, as the body finds it.

@@ -165,28 +165,36 @@ const READ_ONE: &str = "SELECT key, {record} FROM {table} WHERE key = $1 AND {by
 
 const READ_MANY: &str = "SELECT key, {record} FROM {table} WHERE key = ANY($1) AND {planned}";
 
+const DUE: &str = "expires_at <= (SELECT {now}) AND status IN ('completed', 'failed', 'released')";
+
+/// Lifts the floor over the fences of the rows that are to go, in a statement of its own: a claim that comes while they
+/// go has read the floor before, and its fence must be above theirs.
+const RAISE_FLOOR_OVER_DUE: &str = "
+    UPDATE {schema} SET fence_floor = highest.fence
+    FROM (
+        SELECT max(fence) AS fence FROM (
+            SELECT fence FROM {table} WHERE {due} AND {collecting} AND {planned} ORDER BY expires_at LIMIT $1
+        ) AS due
+    ) AS highest
+    WHERE fence_floor < highest.fence";
+
+const RAISE_FLOOR_OVER: &str = "UPDATE {schema} SET fence_floor = $1 WHERE fence_floor < $1 AND {collecting}";
+
 const PURGE: &str = "
     WITH due AS MATERIALIZED (
         SELECT ctid AS place FROM {table}
-        WHERE expires_at <= (SELECT {now}) AND status IN ('completed', 'failed', 'released')
-            AND {collecting} AND {planned}
+        WHERE {due} AND COALESCE(fence, 0) <= {floor} AND {collecting} AND {planned}
         ORDER BY expires_at LIMIT $1
         FOR UPDATE SKIP LOCKED
     ), gone AS (
-        DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT place FROM due)) RETURNING COALESCE(fence, 0) AS fence
-    ), raised AS ({raise_floor})
+        DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT place FROM due)) RETURNING 1
+    )
     SELECT count(*) FROM gone";
-
-/// Lifts the floor over the fences of the rows that are gone, so that no later row of these keys has a lower one.
-const RAISE_FLOOR: &str = "
-        UPDATE {schema} SET fence_floor = highest.fence
-        FROM (SELECT max(fence) AS fence FROM gone) AS highest
-        WHERE fence_floor < highest.fence";
 
 const FORGET: &str = "
     WITH gone AS (
-        DELETE FROM {table} WHERE {expected} RETURNING COALESCE(fence, 0) AS fence
-    ), raised AS ({raise_floor}), audited AS (
+        DELETE FROM {table} WHERE {expected} RETURNING 1
+    ), audited AS (
         INSERT INTO {audit} (key, actor, from_status, to_status, note, old_result)
         SELECT $1, $7, $8, $9, $10, $11 FROM gone
     )
@@ -206,6 +214,8 @@ pub(super) struct Statements {
     pub(super) renew: Sql,
     pub(super) read_one: Sql,
     pub(super) read_many: Sql,
+    pub(super) raise_floor_over_due: Sql,
+    pub(super) raise_floor_over: Sql,
     pub(super) purge: Sql,
     pub(super) forget: Sql,
     pub(super) ddl: Sql,
@@ -217,7 +227,7 @@ impl Statements {
         let alone = |template: &str, alone: &str, planned: &str| {
             let template = template
                 .replace("{replace}", REPLACE)
-                .replace("{raise_floor}", RAISE_FLOOR)
+                .replace("{due}", DUE)
                 .replace("{expected}", EXPECTED)
                 .replace("{no_record}", NO_RECORD)
                 .replace("{record}", RECORD)
@@ -249,6 +259,8 @@ impl Statements {
             renew: sql(RENEW, "$5"),
             read_one: sql(READ_ONE, ""),
             read_many: sql(READ_MANY, "$2"),
+            raise_floor_over_due: sql(RAISE_FLOOR_OVER_DUE, "$2"),
+            raise_floor_over: sql(RAISE_FLOOR_OVER, ""),
             purge: sql(PURGE, "$2"),
             forget: sql(FORGET, ""),
             ddl: sql(DDL, ""),
