@@ -2,10 +2,7 @@
 
 use std::{any::type_name, fmt, ops::ControlFlow};
 
-use sqlx_core::{
-    database::Database,
-    transaction::{Transaction as SqlxTransaction, TransactionManager},
-};
+use sqlx_core::{database::Database, transaction::Transaction as SqlxTransaction};
 
 use crate::{
     call::{Call, Edge},
@@ -33,9 +30,9 @@ pub trait Transact: Send {
         savepoint: &'a mut Savepoint,
     ) -> Option<Box<dyn Transaction + 'a>>;
 
-    /// Has the innermost savepoint rolled back before anything else is done.
+    /// Has the savepoint undone before anything else is done.
     #[doc(hidden)]
-    fn abandon(&mut self);
+    fn abandon(&mut self, savepoint: &Savepoint);
 
     /// What it is, for a message.
     #[doc(hidden)]
@@ -56,6 +53,9 @@ pub trait TransactDatabase: Database {
         store: &'a dyn Store,
         savepoint: &'a mut Savepoint,
     ) -> Option<Box<dyn Transaction + 'a>>;
+
+    #[doc(hidden)]
+    fn abandon(connection: &mut Self::Connection, savepoint: &Savepoint);
 }
 
 impl<DB: TransactDatabase> Transact for SqlxTransaction<'_, DB> {
@@ -67,8 +67,8 @@ impl<DB: TransactDatabase> Transact for SqlxTransaction<'_, DB> {
         DB::enlist(self, store, savepoint)
     }
 
-    fn abandon(&mut self) {
-        DB::TransactionManager::start_rollback(self);
+    fn abandon(&mut self, savepoint: &Savepoint) {
+        DB::abandon(self, savepoint);
     }
 
     fn describe() -> &'static str {
@@ -90,8 +90,8 @@ macro_rules! connection {
                 <$database>::enlist(self, store, savepoint)
             }
 
-            fn abandon(&mut self) {
-                <$database as Database>::TransactionManager::start_rollback(self);
+            fn abandon(&mut self, savepoint: &Savepoint) {
+                <$database>::abandon(self, savepoint);
             }
 
             fn describe() -> &'static str {
@@ -115,7 +115,7 @@ pub struct Guard<'t, X: ?Sized> {
 /// type that is no transaction is told of once.
 struct Wire<X: ?Sized> {
     enlist: for<'a, 't> fn(&'a mut Guard<'t, X>) -> &'a mut (dyn Enlist + 'a),
-    abandon: fn(&mut X),
+    abandon: fn(&mut X, &Savepoint),
 }
 
 /// Takes the transaction, before anything is done in it.
@@ -146,9 +146,7 @@ impl<X: Transact + ?Sized> Enlist for Guard<'_, X> {
 
 impl<X: ?Sized> Drop for Guard<'_, X> {
     fn drop(&mut self) {
-        if self.savepoint.is_open {
-            (self.wire.abandon)(self.tx);
-        }
+        (self.wire.abandon)(self.tx, &self.savepoint);
     }
 }
 

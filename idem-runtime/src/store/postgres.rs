@@ -5,10 +5,16 @@ mod setup;
 mod statements;
 mod transaction;
 
-use std::{any::Any, fmt, str::FromStr, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    str::FromStr,
+    sync::{Arc, OnceLock},
+};
 
 use sqlx::{
     PgConnection, Postgres,
+    error::DatabaseError,
     postgres::{PgArguments, PgConnectOptions, PgRow},
     query::Query,
 };
@@ -40,7 +46,10 @@ const FORGETTING: &str = "forgetting a key";
 /// Rows in a table of Postgres.
 pub struct PostgresStore {
     table: Table,
-    statements: Statements,
+    /// The statements with the table as it was named.
+    unfound: Statements,
+    /// The statements with the table in the schema where it was found.
+    found: OnceLock<Statements>,
     connections: Connections<Postgres>,
     writers: usize,
 }
@@ -65,14 +74,19 @@ impl PostgresStore {
             Some(_) => connect,
             None => connect.application_name("idem"),
         };
-        let table = Table::of(options)?;
+        let table = Table::of::<Postgres>(options)?;
         let writers = options.connections.max(1);
         Ok(Self {
-            statements: Statements::of(&table),
+            unfound: Statements::of(&table),
+            found: OnceLock::new(),
             table,
             connections: Connections::new(connect, writers),
             writers,
         })
+    }
+
+    fn statements(&self) -> &Statements {
+        self.found.get().unwrap_or(&self.unfound)
     }
 
     /// All rows of a statement, sent again where it collided with another. Waiting for the last row matters: only
@@ -105,10 +119,10 @@ impl PostgresStore {
                 break;
             }
             let rows = if let Some(insert) = batch.only() {
-                self.run(CLAIMING, || insert_statement(&self.statements.insert_one, insert)).await?
+                self.run(CLAIMING, || insert_statement(&self.statements().insert_one, insert)).await?
             } else {
                 let open: Vec<_> = batch.open().collect();
-                self.run(CLAIMING, || bind_rows(&self.statements.insert_many, &open)).await?
+                self.run(CLAIMING, || bind_rows(&self.statements().insert_many, &open)).await?
             };
             answer_claims(&mut batch, &rows)?;
         }
@@ -117,8 +131,8 @@ impl PostgresStore {
 
     async fn replace_one(&self, replace: &Replace) -> Result<Answer, StoreError> {
         let statement = || match &replace.audit {
-            Some(audit) => bind_audit(replace_statement(&self.statements.replace_audited, replace), audit),
-            None => replace_statement(&self.statements.replace, replace),
+            Some(audit) => bind_audit(replace_statement(&self.statements().replace_audited, replace), audit),
+            None => replace_statement(&self.statements().replace, replace),
         };
         for _ in 0..ATTEMPTS {
             if let Some(row) = self.run(REPLACING, statement).await?.first() {
@@ -139,10 +153,10 @@ impl PostgresStore {
                 break;
             }
             let rows = if let Some(finish) = batch.only() {
-                self.run(FINISHING, || finish_statement(&self.statements.finish_one, finish)).await?
+                self.run(FINISHING, || finish_statement(&self.statements().finish_one, finish)).await?
             } else {
                 let open: Vec<_> = batch.open().collect();
-                self.run(FINISHING, || bind_endings(&self.statements.finish_many, &open)).await?
+                self.run(FINISHING, || bind_endings(&self.statements().finish_many, &open)).await?
             };
             batch.answer_written(&rows)?;
             let unfinished: Vec<_> = batch.open().map(|finish| &*finish.key).collect();
@@ -157,7 +171,7 @@ impl PostgresStore {
             return batch.finish(RENEWING);
         }
         let open: Vec<_> = batch.open().collect();
-        for row in self.run(RENEWING, || bind_leases(&self.statements.renew, &open)).await? {
+        for row in self.run(RENEWING, || bind_leases(&self.statements().renew, &open)).await? {
             batch.answer(Cells::of(&row).next()?, |_| Some(Renewal::Renewed));
         }
         let passed_over: Vec<_> = batch.open().map(|renew| &*renew.key).collect();
@@ -184,8 +198,8 @@ impl PostgresStore {
 
     async fn records(&self, keys: &[&str]) -> Result<Vec<Record>, StoreError> {
         let statement = || match keys {
-            [key] => sqlx::query(&self.statements.read_one).bind(*key),
-            _ => sqlx::query(&self.statements.read_many).bind(keys).bind(true),
+            [key] => sqlx::query(&self.statements().read_one).bind(*key),
+            _ => sqlx::query(&self.statements().read_many).bind(keys).bind(true),
         };
         if keys.is_empty() {
             return Ok(Vec::new());
@@ -201,12 +215,16 @@ impl PostgresStore {
     }
 
     async fn purge_some(&self, limit: u32) -> Result<u64, StoreError> {
-        let purge = || sqlx::query(&self.statements.purge).bind(i64::from(limit)).bind(true);
-        self.count(PURGING, purge).await
+        let statements = self.statements();
+        let batch = |sql| move || sqlx::query(sql).bind(i64::from(limit)).bind(true);
+        self.run(PURGING, batch(&statements.raise_floor_over_due)).await?;
+        self.count(PURGING, batch(&statements.purge)).await
     }
 
     async fn forget_one(&self, key: &str, expected: &Version, audit: &Audit) -> Result<bool, StoreError> {
-        let forget = || bind_audit(bind_expected(sqlx::query(&self.statements.forget), key, expected), audit);
+        let statements = self.statements();
+        self.run(FORGETTING, || sqlx::query(&statements.raise_floor_over).bind(expected.fence)).await?;
+        let forget = || bind_audit(bind_expected(sqlx::query(&statements.forget), key, expected), audit);
         Ok(self.count(FORGETTING, forget).await? > 0)
     }
 
@@ -372,23 +390,29 @@ impl TransactDatabase for Postgres {
         let store = (store as &dyn Any).downcast_ref()?;
         Some(Box::new(PostgresTransaction { store, connection, savepoint }))
     }
+
+    fn abandon(connection: &mut PgConnection, savepoint: &Savepoint) {
+        transaction::abandon(connection, savepoint);
+    }
 }
 
 impl Dialect for Postgres {
-    fn fault(code: &str) -> Fault {
-        match code {
+    const QUOTE: char = '"';
+
+    fn fault(error: &dyn DatabaseError) -> Fault {
+        match error.code().as_deref().unwrap_or_default() {
             // serialization_failure, deadlock_detected
             "40001" | "40P01" => Fault::Collision,
             // lock_not_available
             "55P03" => Fault::Locked,
             // query_canceled, too_many_connections, a full disk and the like
             "57014" => Fault::Busy,
-            _ if code.starts_with("53") || code.starts_with("58") => Fault::Busy,
+            code if code.starts_with("53") || code.starts_with("58") => Fault::Busy,
             // read_only_sql_transaction: this server is not the primary any more. A prepared statement that the
             // server does not know, knows already, or will not carry out as it was prepared. The rest: the server
             // ended the connection.
             "25006" | "26000" | "42P05" | "0A000" => Fault::Connection,
-            _ if code.starts_with("08") || code.starts_with("57P") => Fault::Connection,
+            code if code.starts_with("08") || code.starts_with("57P") => Fault::Connection,
             _ => Fault::Refused,
         }
     }

@@ -2,10 +2,13 @@
 
 use sqlx::{Connection, PgConnection, Postgres, Row, query, raw_sql};
 
-use super::{PostgresStore, statements};
+use super::{
+    PostgresStore,
+    statements::{self, Statements},
+};
 use crate::store::{
     StoreError,
-    sql::{Found, Shape, missing, permanent},
+    sql::{Found, Shape, Table, missing, permanent},
 };
 
 const SETTING_UP: &str = "setting up the table of idempotency keys";
@@ -13,30 +16,48 @@ const SETTING_UP: &str = "setting up the table of idempotency keys";
 /// The lock that keeps two processes from creating the table at once: `idem` in ASCII.
 const LOCK: i64 = 0x6964_656d;
 
+/// The schema in which a name is found first.
+const SCHEMA_OF: &str = "
+    SELECT nspname::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE pg_class.oid = to_regclass($1)";
+
 const COLUMNS_OF: &str = "
-    SELECT attname::text, typname::text
+    SELECT attname::text, typname::text, CASE WHEN typname = 'varchar' AND atttypmod > 4 THEN atttypmod - 4 END,
+        attnotnull, atthasdef OR attidentity <> ''
     FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
     WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped";
 
 const KEY_IS_UNIQUE: &str = "
     SELECT EXISTS (
         SELECT FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+            JOIN pg_collation ON pg_collation.oid = indcollation[0]
         WHERE indrelid = to_regclass($1) AND attname = 'key' AND indisunique AND indimmediate AND indnkeyatts = 1
-            AND indpred IS NULL
+            AND indpred IS NULL AND collisdeterministic
     )";
+
+/// What every job needs; purging and resolving need more.
+const MISSING_RIGHTS: &str = "
+    SELECT needed, of FROM (VALUES (1, 'SELECT', $1), (2, 'INSERT', $1), (3, 'UPDATE', $1), (4, 'SELECT', $2))
+        AS rights (rank, needed, of)
+    WHERE NOT has_any_column_privilege(of, needed)
+    ORDER BY rank";
 
 impl PostgresStore {
     pub(super) async fn set_up(&self, create: bool) -> Result<(), StoreError> {
         let mut held = self.connections.take(SETTING_UP).await?;
         let done = self.check_or_create(held.connection(), create).await;
-        held.settle(SETTING_UP, done).map_err(advise)?.map_err(|wrong| permanent(SETTING_UP, wrong))
+        let done = held.settle(SETTING_UP, done).map_err(|error| self.advise(error))?;
+        let table = done.map_err(|wrong| permanent(SETTING_UP, wrong))?;
+        // Found where the search path led to now: from here on it is named, wherever a search path may lead.
+        self.found.get_or_init(|| Statements::of(&table));
+        Ok(())
     }
 
     async fn check_or_create(
         &self,
         connection: &mut PgConnection,
         create: bool,
-    ) -> Result<Result<(), String>, sqlx::Error> {
+    ) -> Result<Result<Table, String>, sqlx::Error> {
         if is_read_only(connection).await? {
             let text = "the server is read-only (a standby, or `default_transaction_read_only` is set), and claims \
                 are written; name the primary";
@@ -49,8 +70,8 @@ impl PostgresStore {
                  `ENCODING 'UTF8'`"
             )));
         }
-        if self.is_complete(connection).await? == Ok(true) {
-            return Ok(Ok(()));
+        if let Ok(Some(table)) = self.complete(connection).await? {
+            return usable(&table, connection).await;
         }
         // Another process may be half way through creating the table, and `IF NOT EXISTS` alone is not safe against
         // it: what is wrong is wrong under the lock.
@@ -59,42 +80,91 @@ impl PostgresStore {
             .bind(LOCK)
             .execute(&mut *transaction)
             .await?;
-        let mut complete = self.is_complete(&mut transaction).await?;
-        if complete == Ok(false) && create {
-            raw_sql(&self.statements.ddl).execute(&mut *transaction).await?;
-            complete = self.is_complete(&mut transaction).await?;
+        let mut complete = self.complete(&mut transaction).await?;
+        if matches!(complete, Ok(None)) && create {
+            raw_sql(&self.unfound.ddl).execute(&mut *transaction).await?;
+            complete = self.complete(&mut transaction).await?;
         }
         transaction.commit().await?;
-        Ok(complete.and_then(|complete| if complete { Ok(()) } else { Err(missing(&self.table)) }))
-    }
-
-    async fn is_complete(&self, connection: &mut PgConnection) -> Result<Result<bool, String>, sqlx::Error> {
-        Ok(self.shape(connection).await?.is_complete(&self.table, statements::COLUMNS))
-    }
-
-    async fn shape(&self, connection: &mut PgConnection) -> Result<Shape, sqlx::Error> {
-        let unique = query(KEY_IS_UNIQUE).bind(self.table.quoted("")).fetch_one(&mut *connection).await?;
-        let mut shape = Shape {
-            columns: self.columns_of("", connection).await?,
-            key_is_unique: unique.try_get(0)?,
-            audited: !self.columns_of("_audit", connection).await?.is_empty(),
-            version: None,
-        };
-        if !self.columns_of("_schema", connection).await?.is_empty() {
-            let versions = query(&self.statements.version).fetch_all(connection).await?;
-            shape.version = versions.first().map(|row| row.try_get(0)).transpose()?;
+        match complete {
+            Ok(Some(table)) => usable(&table, connection).await,
+            Ok(None) => Ok(Err(missing(&self.table, &statements::ddl(&self.table)))),
+            Err(wrong) => Ok(Err(wrong)),
         }
-        Ok(shape)
     }
 
-    async fn columns_of(
+    /// The table with its schema, where all of it is there.
+    async fn complete(
         &self,
-        suffix: &str,
         connection: &mut PgConnection,
-    ) -> Result<Vec<Found>, sqlx::Error> {
-        let rows = query(COLUMNS_OF).bind(self.table.quoted(suffix)).fetch_all(connection).await?;
-        rows.iter().map(|row| Ok(Found { name: row.try_get(0)?, type_name: row.try_get(1)? })).collect()
+    ) -> Result<Result<Option<Table>, String>, sqlx::Error> {
+        let schema = query(SCHEMA_OF).bind(self.table.quoted("")).fetch_all(&mut *connection).await?;
+        let schema: Option<String> = schema.first().map(|row| row.try_get(0)).transpose()?;
+        let table = schema.map_or_else(|| self.table.clone(), |schema| self.table.within(&schema));
+        let complete = shape(&table, connection).await?.is_complete(&table, statements::COLUMNS);
+        Ok(complete.map(|complete| complete.then_some(table)))
     }
+
+    /// Says what to do where Postgres only says what is.
+    fn advise(&self, error: StoreError) -> StoreError {
+        let Some(sqlx::Error::Database(refusal)) = error.source.downcast_ref() else { return error };
+        let advice = match refusal.code().as_deref() {
+            Some("42501") => format!(
+                "this role may not create or use the table ({}); grant it SELECT, INSERT, UPDATE and DELETE on the three \
+                 tables, and where they are missing run these statements as their owner\n{}",
+                error.source,
+                statements::ddl(&self.table)
+            ),
+            Some("3F000") => {
+                format!("there is no such schema; create it, or name another one ({})", error.source)
+            }
+            _ => return error,
+        };
+        permanent(SETTING_UP, advice)
+    }
+}
+
+async fn shape(table: &Table, connection: &mut PgConnection) -> Result<Shape, sqlx::Error> {
+    let unique = query(KEY_IS_UNIQUE).bind(table.quoted("")).fetch_one(&mut *connection).await?;
+    let mut shape = Shape {
+        columns: columns_of(&table.quoted(""), connection).await?,
+        key_is_unique: unique.try_get(0)?,
+        audit: columns_of(&table.quoted("_audit"), connection).await?,
+        schema: columns_of(&table.quoted("_schema"), connection).await?,
+        version: None,
+    };
+    if shape.tells_version() {
+        let versions = query(&Statements::of(table).version).fetch_all(connection).await?;
+        shape.version = versions.first().map(|row| row.try_get(0)).transpose()?;
+    }
+    Ok(shape)
+}
+
+async fn columns_of(name: &str, connection: &mut PgConnection) -> Result<Vec<Found>, sqlx::Error> {
+    let rows = query(COLUMNS_OF).bind(name).fetch_all(connection).await?;
+    rows.iter()
+        .map(|row| {
+            let room: Option<i32> = row.try_get(2)?;
+            Ok(Found {
+                name: row.try_get(0)?,
+                type_name: row.try_get(1)?,
+                room: room.map(i32::unsigned_abs),
+                not_null: row.try_get(3)?,
+                has_default: row.try_get(4)?,
+            })
+        })
+        .collect()
+}
+
+/// The table, where this role may do what every job does.
+async fn usable(table: &Table, connection: &mut PgConnection) -> Result<Result<Table, String>, sqlx::Error> {
+    let rights = query(MISSING_RIGHTS).bind(table.quoted("")).bind(table.quoted("_schema"));
+    let missing = rights.fetch_all(connection).await?;
+    let Some(first) = missing.first() else { return Ok(Ok(table.clone())) };
+    let (right, of): (String, String) = (first.try_get(0)?, first.try_get(1)?);
+    Ok(Err(format!(
+        "this role lacks the right to {right} on {of}; grant SELECT, INSERT, UPDATE and DELETE on the three tables"
+    )))
 }
 
 async fn is_read_only(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
@@ -104,18 +174,4 @@ async fn is_read_only(connection: &mut PgConnection) -> Result<bool, sqlx::Error
 
 async fn encoding(connection: &mut PgConnection) -> Result<String, sqlx::Error> {
     query::<Postgres>("SELECT current_setting('server_encoding')").fetch_one(connection).await?.try_get(0)
-}
-
-/// Says what to do where Postgres only says what is.
-fn advise(error: StoreError) -> StoreError {
-    let Some(sqlx::Error::Database(refusal)) = error.source.downcast_ref() else { return error };
-    let advice = match refusal.code().as_deref() {
-        Some("42501") => {
-            "this role may not create or use the table; run the statements of `Idem::ddl()` as its owner and grant \
-             SELECT, INSERT, UPDATE and DELETE on the three tables"
-        }
-        Some("3F000") => "there is no such schema; create it, or name another one",
-        _ => return error,
-    };
-    permanent(SETTING_UP, format!("{advice} ({})", error.source))
 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
-use crate::{error::Error, store::StoreOptions};
+use crate::{
+    error::Error,
+    store::{StoreOptions, sql::Dialect},
+};
 
 const DEFAULT: &str = "idempotency_keys";
 /// What Postgres keeps of a name is 63 bytes; the companions' names are longer by `_expires`.
@@ -15,6 +18,7 @@ const MAX_BYTES: usize = 63 - "_expires".len();
 pub(crate) struct Table {
     schema: Option<String>,
     name: String,
+    quote: char,
 }
 
 /// A statement with the table's name in its place.
@@ -22,7 +26,7 @@ pub(crate) struct Table {
 pub(crate) struct Sql(Arc<str>);
 
 impl Table {
-    pub(crate) fn of(options: &StoreOptions) -> Result<Self, Error> {
+    pub(crate) fn of<DB: Dialect>(options: &StoreOptions) -> Result<Self, Error> {
         let table = options.table.as_deref().unwrap_or(DEFAULT);
         let (schema, name) = match (&options.schema, table.split_once('.')) {
             (schema, None) => (schema.as_deref(), table),
@@ -42,24 +46,33 @@ impl Table {
                 )));
             }
         }
-        Ok(Self { schema: schema.map(str::to_owned), name: name.to_owned() })
+        Ok(Self { schema: schema.map(str::to_owned), name: name.to_owned(), quote: DB::QUOTE })
+    }
+
+    /// The same table, in a schema that the database named. One whose name needs more than quotes stays unnamed.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn within(&self, schema: &str) -> Self {
+        let schema = if is_identifier(schema) { Some(schema.to_owned()) } else { self.schema.clone() };
+        Self { schema, name: self.name.clone() }
     }
 
     /// The quoted name of the table, or of a companion of it.
     pub(crate) fn quoted(&self, suffix: &str) -> String {
+        let q = self.quote;
         match &self.schema {
-            Some(schema) => format!("\"{schema}\".\"{}{suffix}\"", self.name),
-            None => format!("\"{}{suffix}\"", self.name),
+            Some(schema) => format!("{q}{schema}{q}.{q}{}{suffix}{q}", self.name),
+            None => format!("{q}{}{suffix}{q}", self.name),
         }
     }
 
     /// A template's text with the names in their places.
     pub(crate) fn fill(&self, template: &str) -> String {
+        let q = self.quote;
         template
             .replace("{table}", &self.quoted(""))
             .replace("{audit}", &self.quoted("_audit"))
             .replace("{schema}", &self.quoted("_schema"))
-            .replace("{index}", &format!("\"{}_expires\"", self.name))
+            .replace("{index}", &format!("{q}{}_expires{q}", self.name))
     }
 
     /// A statement from its template.
@@ -68,19 +81,22 @@ impl Table {
     }
 }
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
 impl Table {
     pub(crate) fn schema(&self) -> Option<&str> {
         self.schema.as_deref()
     }
 
-    pub(crate) fn without_schema(self) -> Self {
-        Self { schema: None, ..self }
-    }
-
     /// The name without its schema.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl Table {
+    pub(crate) fn without_schema(self) -> Self {
+        Self { schema: None, ..self }
     }
 }
 
