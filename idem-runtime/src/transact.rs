@@ -101,6 +101,7 @@ macro_rules! connection {
     };
 }
 
+connection!("mysql", sqlx::MySql, sqlx::MySqlConnection);
 connection!("postgres", sqlx::Postgres, sqlx::PgConnection);
 connection!("sqlite", sqlx::Sqlite, sqlx::SqliteConnection);
 

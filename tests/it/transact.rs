@@ -10,7 +10,7 @@ pub(crate) mod stage;
 mod together;
 
 use idem_tests::Backend;
-use sqlx::{Postgres, Sqlite};
+use sqlx::{MySql, Postgres, Sqlite};
 
 use self::stage::Stage;
 use crate::cases::site::Site;
@@ -18,13 +18,14 @@ use crate::cases::site::Site;
 /// The cases, by the databases that they speak of.
 macro_rules! transact {
     (databases $databases:tt sqlite $sqlite:tt postgres $postgres:tt) => {
-        on!(sqlite: Sqlite, $databases $sqlite);
-        on!(postgres: Postgres, $databases $postgres);
+        on!(sqlite: Sqlite on Sqlite, $databases $sqlite);
+        on!(postgres: Postgres on Postgres, $databases $postgres);
+        on!(mysql: MySql on Mysql, $databases);
     };
 }
 
 macro_rules! on {
-    ($name:ident: $database:ident, $({ $($file:ident { $($case:ident)+ })* })+) => {
+    ($name:ident: $database:ident on $backend:ident, $({ $($file:ident { $($case:ident)+ })* })+) => {
         mod $name {
             $($($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -32,7 +33,7 @@ macro_rules! on {
                     let case = async |site: &super::Site| {
                         super::$file::$case(&super::Stage::<super::$database>::on(site).await).await;
                     };
-                    super::Site::plays(super::Backend::$database, case).await;
+                    super::Site::plays(super::Backend::$backend, case).await;
                 }
             )+)*)+
         }

@@ -74,7 +74,7 @@ impl PostgresStore {
             Some(_) => connect,
             None => connect.application_name("idem"),
         };
-        let table = Table::of::<Postgres>(options)?;
+        let table = Table::of(options, Postgres::QUOTE)?;
         let writers = options.connections.max(1);
         Ok(Self {
             unfound: Statements::of(&table),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use idem_runtime::TransactDatabase;
 use idem_tests::Backend;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Pool, Postgres, Row, Sqlite, SqliteConnection,
-    Transaction, pool::PoolOptions, raw_sql, sqlite::SqliteConnectOptions,
+    AssertSqlSafe, ConnectOptions, Connection, MySql, MySqlConnection, PgConnection, Pool, Postgres, Row,
+    Sqlite, SqliteConnection, Transaction, pool::PoolOptions, raw_sql, sqlite::SqliteConnectOptions,
 };
 
 /// A database that cases play on.
@@ -83,6 +83,7 @@ macro_rules! dialect {
 }
 
 dialect!(Sqlite: Sqlite, "BEGIN IMMEDIATE", connect_to_sqlite);
+dialect!(MySql: Mysql, "BEGIN", MySqlConnection::connect);
 dialect!(Postgres: Postgres, "BEGIN", PgConnection::connect);
 
 async fn connect_to_sqlite(url: &str) -> sqlx::Result<SqliteConnection> {
