@@ -4,7 +4,7 @@ use std::{
     env, fmt,
     sync::Arc,
     sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use once_cell::sync::OnceCell;
@@ -19,7 +19,7 @@ use crate::{
     record::Record,
     resolve::{Forget, Resolution, Resolve},
     service::Service,
-    store::{self, StoreError},
+    store::{self, ErrorClass, Store, StoreError},
 };
 
 /// The environment variable that [`Idem::from_env`] reads.
@@ -162,18 +162,9 @@ impl Idem {
     ///
     /// [`Error::Store`]; what was deleted until then stays deleted.
     pub async fn purge(&self) -> Result<u64, Error> {
-        const BATCH: u32 = 1_000;
         let store = Arc::clone(self.service().store());
-        let purging = self.service().complete(async move {
-            let mut deleted = 0;
-            loop {
-                let batch = store.purge(BATCH).await?;
-                deleted += batch;
-                if batch < u64::from(BATCH) {
-                    return Ok(deleted);
-                }
-            }
-        });
+        let patience = self.service().limits().store_timeout;
+        let purging = self.service().complete(async move { purge(&*store, patience).await });
         let deleted: Result<u64, StoreError> = purging.await.map_err(|failure| failure.into_error(None))?;
         deleted.map_err(store_error)
     }
@@ -228,6 +219,50 @@ impl Idem {
     /// The pair of jobs that keeps this one from running.
     pub(crate) fn overlap_of(&self, job: &Job) -> Option<&Overlap> {
         self.0.parts.overlaps.iter().find(|pair| pair.concerns(job))
+    }
+}
+
+/// Purges batch by batch. A batch that the store does not do is tried again for as long as a claim would be.
+async fn purge(store: &dyn Store, patience: Duration) -> Result<u64, StoreError> {
+    const BATCH: u32 = 1_000;
+    const PAUSE: Duration = Duration::from_millis(50);
+    let mut deleted = 0;
+    let mut since = Instant::now();
+    loop {
+        let began = Instant::now();
+        match purge_batch(store, BATCH).await {
+            Ok(batch) => {
+                deleted += batch;
+                if batch < u64::from(BATCH) {
+                    return Ok(deleted);
+                }
+                if !store.is_local() {
+                    // Where there is one writer at a time, half of the time is for the others.
+                    tokio::time::sleep(began.elapsed()).await;
+                }
+                since = Instant::now();
+            }
+            Err(error) if error.class != ErrorClass::Permanent && since.elapsed() < patience => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// One batch, within a time of its own: a connection may be dead and nobody says so.
+async fn purge_batch(store: &dyn Store, limit: u32) -> Result<u64, StoreError> {
+    const LONGEST: Duration = Duration::from_secs(10);
+    if store.is_local() {
+        return store.purge(limit).await;
+    }
+    match tokio::time::timeout(LONGEST, store.purge(limit)).await {
+        Ok(purged) => purged,
+        Err(_) => Err(StoreError::new(
+            ErrorClass::Transient,
+            "purging expired keys",
+            format!("no answer within {LONGEST:?}"),
+        )),
     }
 }
 

@@ -307,6 +307,7 @@ mod tests {
         let job = match mode {
             Mode::LockFirst => Job::lock_first("charge", template, "app", "app.rs", 1),
             Mode::RecordAfter => Job::record_after("charge", template, "app", "app.rs", 1),
+            Mode::Transactional => Job::transactional("charge", template, "app", "app.rs", 1),
         };
         job.on_stale(policy).max_takeovers(limit)
     }

@@ -20,7 +20,7 @@ use crate::{
     key::{Key, Rendering},
     outcome::{Outcome, Slot},
     record::Status,
-    store::{Moment, NewRow},
+    store::{LONGEST_LABEL, Moment, NewRow},
 };
 
 /// How often a claim that keeps meeting another row looks again before it says that the key is busy.
@@ -155,7 +155,7 @@ fn admission(job: &'static Job, slot: Option<Arc<Slot>>, admitted: Result<Admitt
 fn job_row(job: &Job, idem: &Idem, status: Status, fingerprint: Option<String>) -> Result<NewRow, Error> {
     Ok(NewRow {
         status,
-        job: Some(job.name().to_owned()),
+        job: Some(label(job.name())),
         template: Some(job.shape().to_owned()),
         mode: Some(job.mode().as_str().to_owned()),
         on_stale: None,
@@ -166,8 +166,13 @@ fn job_row(job: &Job, idem: &Idem, status: Status, fingerprint: Option<String>) 
         fingerprint,
         result: None,
         error: None,
-        worker: Some(idem.worker().to_owned()),
+        worker: Some(label(idem.worker())),
         expires: Moment::Never,
         alerted: Moment::Never,
     })
+}
+
+/// A label as a row takes it.
+fn label(text: &str) -> String {
+    text[..text.floor_char_boundary(LONGEST_LABEL as usize)].to_owned()
 }

@@ -407,6 +407,9 @@ impl StdError for StoreError {
     }
 }
 
+/// The longest label of a job or a worker that a row takes, in bytes. Longer ones are cut.
+pub(crate) const LONGEST_LABEL: u32 = 255;
+
 /// What it takes to open a store.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

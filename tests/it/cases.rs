@@ -6,6 +6,7 @@
 mod a1;
 mod a11;
 mod a12;
+mod a14;
 mod a17;
 mod a18;
 mod a22;
@@ -15,13 +16,19 @@ mod a6;
 mod a8;
 mod a9;
 mod c10;
+mod c14;
 mod c16;
 mod c17;
+mod c19;
 mod c2;
 mod c3;
+mod c4;
 mod c6;
+mod c7;
+mod c9;
 pub(crate) mod call;
 pub(crate) mod gate;
+mod life;
 mod pool;
 pub(crate) mod site;
 
@@ -32,14 +39,15 @@ use site::Site;
 
 /// The cases, by what they ask of a back end.
 macro_rules! cases {
-    (everywhere $everywhere:tt databases $databases:tt sqlite $sqlite:tt servers $servers:tt) => {
+    (everywhere $everywhere:tt databases $databases:tt sqlite $sqlite:tt servers $servers:tt postgres $postgres:tt pgbouncer $pgbouncer:tt) => {
         /// The names of all cases, among other words.
-        const ALL: &str = stringify!($everywhere $databases $sqlite $servers);
+        const ALL: &str = stringify!($everywhere $databases $sqlite $servers $postgres $pgbouncer);
 
         on!(memory: Memory, $everywhere);
         on!(sqlite: Sqlite, $everywhere $databases $sqlite);
-        on!(postgres: Postgres, $everywhere $databases $servers);
+        on!(postgres: Postgres, $everywhere $databases $servers $postgres);
         on!(mysql: Mysql, $everywhere $databases $servers);
+        on!(pgbouncer: Pgbouncer, $pgbouncer);
     };
 }
 
@@ -135,6 +143,9 @@ cases! {
             a12_a_key_that_is_freed_by_force_is_lost_to_its_holder
             a12_a_row_that_is_forgotten_is_lost_to_its_holder
         }
+        a14 {
+            a14_a_running_row_is_never_collected
+        }
         a17 {
             a17_an_empty_value_is_replayed
             a17_every_mode_and_shape_replays_nothing
@@ -218,6 +229,15 @@ cases! {
             a12_a_late_verdict_changes_nothing
             a12_a_key_that_a_person_freed_is_completed_by_whoever_ends_first
         }
+        a14 {
+            a14_a_claim_is_not_collected_whatever_its_times_say
+            a14_at_its_expiry_a_key_runs_once
+            a14_at_its_expiry_an_effect_is_recorded_anew
+            a14_a_row_that_is_collected_under_its_holder_stays_away
+            a14_expired_keys_are_collected_or_live_anew
+            a14_a_sweep_of_many_rows_goes_in_batches_beside_claims
+            a14_a_claim_whose_holder_died_waits_for_its_heir
+        }
         a17 {
             a17_an_empty_value_is_replayed_in_another_process
         }
@@ -239,10 +259,42 @@ cases! {
             c3_a_body_may_hold_the_whole_pool
             c3_a_completion_waits_for_a_busy_database
             c3_a_time_out_of_the_pool_is_the_bodys_own_error
+            c3_a_transactional_body_that_asks_the_pool_is_rolled_back
+        }
+        c14 {
+            c14_a_table_name_may_need_quotes
+            c14_namespaces_share_a_table_and_no_key
+            c14_ten_processes_that_start_at_once_make_one_table
+            c14_migrations_of_others_and_ours_do_not_meet
+            c14_migrations_that_run_at_once_do_not_meet
+            c14_the_table_may_be_made_by_the_applications_own_migrations
+            c14_an_older_build_is_refused_by_a_newer_table
+            c14_a_newer_build_says_what_an_older_table_lacks
+            c14_columns_of_others_are_left_alone
+            c14_a_column_of_others_that_must_be_given_is_named
+            c14_a_companion_of_somebody_else_is_named
+            c14_what_is_half_there_is_made_whole
+        }
+        c7 {
+            c7_a_a_completed_key_leaves_the_transaction_whole
+            c7_b_a_key_in_progress_elsewhere_leaves_the_transaction_whole
+            c7_c_a_key_that_is_claimed_at_once_leaves_each_transaction_whole
         }
         c17 {
             c17_a_test_that_fails_with_a_pending_job_fails_by_itself
             c17_threads_go_with_their_handle
+        }
+        c19 {
+            c19_a_table_that_was_made_by_hand_will_do
+            c19_a_type_that_will_not_do_is_named_at_the_start
+            c19_a_column_that_takes_no_null_is_named_at_the_start
+            c19_a_key_that_is_not_compared_byte_by_byte_is_named_at_the_start
+            c19_a_row_of_nulls_is_a_claim_without_owner
+            c19_a_completion_of_nulls_is_one
+            c19_a_state_that_is_wiped_out_under_its_holder_is_written_anew
+            c19_a_state_of_a_newer_build_is_nobodys_to_touch
+            c19_a_state_of_a_newer_build_ends_its_holders_claim
+            c19_a_change_under_busy_workers_fails_no_call
         }
     }
     sqlite {
@@ -256,6 +308,9 @@ cases! {
             c10_a_database_in_memory_is_one_and_stays
             c10_a_database_in_memory_survives_callers_that_give_up
         }
+        c19 {
+            c19_a_value_that_cannot_be_read_stops_its_own_key_alone
+        }
     }
     servers {
         c2 {
@@ -267,6 +322,47 @@ cases! {
             c6_a_row_that_is_gone_when_it_is_read_is_claimed_again
             c6_of_callers_at_once_one_runs_at_every_isolation
             c6_a_record_that_meets_an_uncommitted_row_is_written_in_the_end
+        }
+    }
+    postgres {
+        a14 {
+            a14_a_slow_collector_delays_its_own_keys_alone
+            a14_a_collector_that_dies_leaves_its_batch_to_the_next
+            a14_a_fence_passes_the_collected_one_in_the_midst_of_a_collection
+        }
+        c4 {
+            c4_a_pooler_is_told_from_a_server
+        }
+        c9 {
+            c9_a_transactional_completion_that_collides_is_a_conflict_and_undoes_the_body
+            c9_a_transactional_conflict_that_is_ignored_commits_no_half
+        }
+        c14 {
+            c14_every_statement_goes_to_the_schema_that_was_named
+            c14_a_table_that_was_found_stays_the_one
+            c14_companions_of_another_schema_are_not_taken
+            c14_a_schema_that_is_not_there_is_named
+            c14_a_role_that_may_only_read_and_write_rows_is_enough
+            c14_no_ddl_is_sent_where_the_table_is_in_place
+            c14_a_role_that_may_not_create_is_given_the_statements
+            c14_a_schema_that_may_not_be_entered_is_told
+            c14_a_right_that_is_missing_is_named_before_a_body_runs
+        }
+        c19 {
+            c19_a_column_that_is_too_narrow_is_named_at_the_start
+        }
+    }
+    pgbouncer {
+        c4 {
+            c4_a_pooler_is_told_from_a_server
+            c4_a_pooler_that_comes_later_is_found
+            c4_five_processes_create_the_table_at_once
+            c4_forty_clients_make_a_thousand_claims
+            c4_a_claim_whose_client_is_killed_locks_nothing
+            c4_a_claim_whose_client_freezes_is_given_up
+            c4_a_table_whose_maker_is_killed_is_made_by_the_next
+            c4_no_session_state_is_left_behind
+            c4_no_statement_needs_a_session
         }
     }
 }

@@ -7,8 +7,9 @@ mod fault;
 mod server;
 mod setup;
 mod statements;
+mod transaction;
 
-use std::{collections::HashSet, fmt, slice, str::FromStr, sync::Arc, time::Duration};
+use std::{any::Any, collections::HashSet, fmt, slice, str::FromStr, sync::Arc, time::Duration};
 
 use sqlx::{
     Connection, MySql, MySqlConnection,
@@ -18,7 +19,7 @@ use sqlx::{
 };
 use tokio::sync::OnceCell;
 
-use self::{server::Server, statements::Statements};
+use self::{server::Server, statements::Statements, transaction::MySqlTransaction};
 use crate::{
     error::Error,
     record::{Record, Status, Version},
@@ -26,11 +27,14 @@ use crate::{
         Answer, Audit, ErrorClass, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError,
         StoreOptions,
         sql::{
-            ATTEMPTS, Batch, Cells, Connections, Fault, FinishParams, Held, NewRowParams, RenewParams, Sql,
-            Table, bind_audit, bind_expected, bind_row, documents, record, restless, to_json, unreplaced,
+            ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, Held, NewRowParams,
+            RenewParams, Sql, Table, bind_audit, bind_expected, bind_row, documents, record, restless,
+            to_json, unreplaced,
         },
+        transaction::{Savepoint, Transaction},
         without_password,
     },
+    transact::TransactDatabase,
 };
 
 const CLAIMING: &str = "claiming keys";
@@ -74,7 +78,7 @@ impl MySqlStore {
                 without_password(&options.url)
             ))
         })?;
-        let table = Table::of::<MySql>(options)?;
+        let table = Table::of(options, MySql::QUOTE)?;
         if connect.get_database().is_none() && table.schema().is_none() {
             return Err(Error::config(format!(
                 "`{}` names no database; write `mysql://user@host/database`",
@@ -256,16 +260,13 @@ impl MySqlStore {
     /// Raises the fence of a claim of ours over the floor, before anybody has heard of it: the row that had this key
     /// earlier may have had any fence up to there.
     async fn lift(&self, insert: &Insert, fence: i64, floor: i64) -> Result<(), StoreError> {
-        let lift = |sql: &Statements| {
-            let statement = sqlx::query(&sql.lift).bind(floor).bind(insert.key.to_string());
-            statement.bind(insert.row.owner.clone()).bind(fence)
-        };
+        let lift = |sql: &Statements| lift_statement(&sql.lift, insert, fence, floor);
         self.write(CLAIMING, &[&insert.key], lift).await.map(drop)
     }
 
     async fn replace_one(&self, replace: &Replace) -> Result<Answer, StoreError> {
         for _ in 0..ATTEMPTS {
-            let update = |sql: &Statements| replace_statement(sql, replace);
+            let update = |sql: &Statements| replace_statement(sql.replacing(replace), replace);
             let audit = |sql: &Statements| {
                 let audit = replace.audit.iter();
                 audit.map(|audit| audit_statement(sql, &replace.key, audit)).collect()
@@ -497,8 +498,12 @@ fn insert_statement(sql: &Sql, insert: &Insert, floor: i64) -> Statement {
     bind_row(sqlx::query(sql).bind(row.key), row).bind(floor).bind(insert.row.status == Status::Completed)
 }
 
-fn replace_statement(sql: &Statements, replace: &Replace) -> Statement {
-    let sql = if replace.renew_birth { &sql.replace_reborn } else { &sql.replace };
+fn lift_statement(sql: &Sql, insert: &Insert, fence: i64, floor: i64) -> Statement {
+    let statement = sqlx::query(sql).bind(floor).bind(insert.key.to_string());
+    statement.bind(insert.row.owner.clone()).bind(fence)
+}
+
+fn replace_statement(sql: &Sql, replace: &Replace) -> Statement {
     let query = bind_row(sqlx::query(sql), NewRowParams::of(&replace.key, &replace.row))
         .bind(replace.raise_fence)
         .bind(replace.row.status == Status::Completed);
@@ -537,6 +542,21 @@ impl fmt::Debug for MySqlStore {
             .field("connections", &self.connections)
             .field("server", &self.server)
             .finish_non_exhaustive()
+    }
+}
+
+impl TransactDatabase for MySql {
+    fn enlist<'a>(
+        connection: &'a mut MySqlConnection,
+        store: &'a dyn Store,
+        savepoint: &'a mut Savepoint,
+    ) -> Option<Box<dyn Transaction + 'a>> {
+        let store = (store as &dyn Any).downcast_ref()?;
+        Some(Box::new(MySqlTransaction { store, connection, savepoint }))
+    }
+
+    fn abandon(connection: &mut MySqlConnection, savepoint: &Savepoint) {
+        transaction::abandon(connection, savepoint);
     }
 }
 

@@ -1,11 +1,18 @@
 //! The store of `postgres://…`.
 
+mod brief;
 mod let_go;
+mod pooler;
 mod setup;
 mod statements;
 mod transaction;
 
-use std::{any::Any, fmt, str::FromStr, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    str::FromStr,
+    sync::{Arc, OnceLock},
+};
 
 use sqlx::{
     PgConnection, Postgres,
@@ -14,7 +21,7 @@ use sqlx::{
     query::Query,
 };
 
-use self::{statements::Statements, transaction::PostgresTransaction};
+use self::{pooler::Pooler, statements::Statements, transaction::PostgresTransaction};
 use crate::{
     error::Error,
     record::{Record, Status, Version},
@@ -41,8 +48,12 @@ const FORGETTING: &str = "forgetting a key";
 /// Rows in a table of Postgres.
 pub struct PostgresStore {
     table: Table,
-    statements: Statements,
+    /// The statements with the table as it was named.
+    unfound: Statements,
+    /// The statements with the table in the schema where it was found.
+    found: OnceLock<Statements>,
     connections: Connections<Postgres>,
+    pooler: Pooler,
     writers: usize,
 }
 
@@ -66,14 +77,20 @@ impl PostgresStore {
             Some(_) => connect,
             None => connect.application_name("idem"),
         };
-        let table = Table::of::<Postgres>(options)?;
+        let table = Table::of(options, Postgres::QUOTE)?;
         let writers = options.connections.max(1);
         Ok(Self {
-            statements: Statements::of(&table),
+            unfound: Statements::of(&table),
+            found: OnceLock::new(),
             table,
+            pooler: Pooler::of(&connect),
             connections: Connections::new(connect, writers),
             writers,
         })
+    }
+
+    fn statements(&self) -> &Statements {
+        self.found.get().unwrap_or(&self.unfound)
     }
 
     /// All rows of a statement, sent again where it collided with another. Waiting for the last row matters: only
@@ -85,17 +102,33 @@ impl PostgresStore {
     ) -> Result<Vec<PgRow>, StoreError> {
         for _ in 1..ATTEMPTS {
             let mut held = self.connections.take(context).await?;
-            let rows = statement().fetch_all(held.connection()).await;
-            let collided = rows.as_ref().is_err_and(|error| Fault::of::<Postgres>(error) == Fault::Collision);
+            let rows = self.send(held.connection(), statement()).await;
+            let unsent = rows.as_ref().is_err_and(|error| {
+                Fault::of::<Postgres>(error) == Fault::Collision || self.pooler.shows_in(error)
+            });
             let rows = held.settle(context, rows);
-            if !collided {
+            if !unsent {
                 return rows;
             }
             tokio::task::yield_now().await;
         }
         let mut held = self.connections.take(context).await?;
-        let rows = statement().fetch_all(held.connection()).await;
+        let rows = self.send(held.connection(), statement()).await;
         held.settle(context, rows)
+    }
+
+    /// Behind a pooler only a transaction keeps the server process for which the statement was prepared.
+    async fn send(
+        &self,
+        connection: &mut PgConnection,
+        statement: Statement,
+    ) -> Result<Vec<PgRow>, sqlx::Error> {
+        if !self.pooler.is_there() {
+            return statement.fetch_all(connection).await;
+        }
+        let mut transaction = brief::begin(connection).await?;
+        let rows = statement.persistent(false).fetch_all(&mut *transaction).await;
+        brief::end(transaction, rows).await
     }
 
     async fn insert_all(&self, items: &[Insert]) -> Result<Vec<Answer>, StoreError> {
@@ -106,10 +139,10 @@ impl PostgresStore {
                 break;
             }
             let rows = if let Some(insert) = batch.only() {
-                self.run(CLAIMING, || insert_statement(&self.statements.insert_one, insert)).await?
+                self.run(CLAIMING, || insert_statement(&self.statements().insert_one, insert)).await?
             } else {
                 let open: Vec<_> = batch.open().collect();
-                self.run(CLAIMING, || bind_rows(&self.statements.insert_many, &open)).await?
+                self.run(CLAIMING, || bind_rows(&self.statements().insert_many, &open)).await?
             };
             answer_claims(&mut batch, &rows)?;
         }
@@ -118,8 +151,8 @@ impl PostgresStore {
 
     async fn replace_one(&self, replace: &Replace) -> Result<Answer, StoreError> {
         let statement = || match &replace.audit {
-            Some(audit) => bind_audit(replace_statement(&self.statements.replace_audited, replace), audit),
-            None => replace_statement(&self.statements.replace, replace),
+            Some(audit) => bind_audit(replace_statement(&self.statements().replace_audited, replace), audit),
+            None => replace_statement(&self.statements().replace, replace),
         };
         for _ in 0..ATTEMPTS {
             if let Some(row) = self.run(REPLACING, statement).await?.first() {
@@ -140,10 +173,10 @@ impl PostgresStore {
                 break;
             }
             let rows = if let Some(finish) = batch.only() {
-                self.run(FINISHING, || finish_statement(&self.statements.finish_one, finish)).await?
+                self.run(FINISHING, || finish_statement(&self.statements().finish_one, finish)).await?
             } else {
                 let open: Vec<_> = batch.open().collect();
-                self.run(FINISHING, || bind_endings(&self.statements.finish_many, &open)).await?
+                self.run(FINISHING, || bind_endings(&self.statements().finish_many, &open)).await?
             };
             batch.answer_written(&rows)?;
             let unfinished: Vec<_> = batch.open().map(|finish| &*finish.key).collect();
@@ -158,7 +191,7 @@ impl PostgresStore {
             return batch.finish(RENEWING);
         }
         let open: Vec<_> = batch.open().collect();
-        for row in self.run(RENEWING, || bind_leases(&self.statements.renew, &open)).await? {
+        for row in self.run(RENEWING, || bind_leases(&self.statements().renew, &open)).await? {
             batch.answer(Cells::of(&row).next()?, |_| Some(Renewal::Renewed));
         }
         let passed_over: Vec<_> = batch.open().map(|renew| &*renew.key).collect();
@@ -185,8 +218,8 @@ impl PostgresStore {
 
     async fn records(&self, keys: &[&str]) -> Result<Vec<Record>, StoreError> {
         let statement = || match keys {
-            [key] => sqlx::query(&self.statements.read_one).bind(*key),
-            _ => sqlx::query(&self.statements.read_many).bind(keys).bind(true),
+            [key] => sqlx::query(&self.statements().read_one).bind(*key),
+            _ => sqlx::query(&self.statements().read_many).bind(keys).bind(true),
         };
         if keys.is_empty() {
             return Ok(Vec::new());
@@ -202,12 +235,16 @@ impl PostgresStore {
     }
 
     async fn purge_some(&self, limit: u32) -> Result<u64, StoreError> {
-        let purge = || sqlx::query(&self.statements.purge).bind(i64::from(limit)).bind(true);
-        self.count(PURGING, purge).await
+        let statements = self.statements();
+        let batch = |sql| move || sqlx::query(sql).bind(i64::from(limit)).bind(true);
+        self.run(PURGING, batch(&statements.raise_floor_over_due)).await?;
+        self.count(PURGING, batch(&statements.purge)).await
     }
 
     async fn forget_one(&self, key: &str, expected: &Version, audit: &Audit) -> Result<bool, StoreError> {
-        let forget = || bind_audit(bind_expected(sqlx::query(&self.statements.forget), key, expected), audit);
+        let statements = self.statements();
+        self.run(FORGETTING, || sqlx::query(&statements.raise_floor_over).bind(expected.fence)).await?;
+        let forget = || bind_audit(bind_expected(sqlx::query(&statements.forget), key, expected), audit);
         Ok(self.count(FORGETTING, forget).await? > 0)
     }
 
@@ -373,6 +410,10 @@ impl TransactDatabase for Postgres {
         let store = (store as &dyn Any).downcast_ref()?;
         Some(Box::new(PostgresTransaction { store, connection, savepoint }))
     }
+
+    fn abandon(connection: &mut PgConnection, savepoint: &Savepoint) {
+        transaction::abandon(connection, savepoint);
+    }
 }
 
 impl Dialect for Postgres {
@@ -390,7 +431,7 @@ impl Dialect for Postgres {
             // read_only_sql_transaction: this server is not the primary any more. A prepared statement that the
             // server does not know, knows already, or will not carry out as it was prepared. The rest: the server
             // ended the connection.
-            "25006" | "26000" | "42P05" | "0A000" => Fault::Connection,
+            "25006" | "25P03" | "25P04" | "26000" | "42P05" | "0A000" => Fault::Connection,
             code if code.starts_with("08") || code.starts_with("57P") => Fault::Connection,
             _ => Fault::Refused,
         }

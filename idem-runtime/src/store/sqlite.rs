@@ -73,7 +73,7 @@ impl SqliteStore {
     /// [`Error::Config`] for a malformed URL, or a table name that is not an identifier.
     pub fn open(options: &StoreOptions) -> Result<Self, Error> {
         let target = Target::of(&options.url)?;
-        let mut table = Table::of::<Sqlite>(options)?;
+        let mut table = Table::of(options, Sqlite::QUOTE)?;
         match table.schema() {
             None => {}
             Some("main") => table = table.without_schema(),
@@ -377,6 +377,10 @@ impl TransactDatabase for Sqlite {
     ) -> Option<Box<dyn Transaction + 'a>> {
         let store = (store as &dyn Any).downcast_ref()?;
         Some(Box::new(SqliteTransaction { store, connection, savepoint }))
+    }
+
+    fn abandon(connection: &mut SqliteConnection, savepoint: &Savepoint) {
+        transaction::abandon(connection, savepoint);
     }
 }
 

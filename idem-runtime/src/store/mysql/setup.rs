@@ -22,7 +22,9 @@ const COLUMNS_OF: &str = "
             WHEN character_set_name = 'utf8mb4' THEN ''
             ELSE CONCAT(' CHARACTER SET ', character_set_name)
         END,
-        IF(extra LIKE '%on update%', ' ON UPDATE CURRENT_TIMESTAMP', '')) USING utf8mb4)
+        IF(extra LIKE '%on update%', ' ON UPDATE CURRENT_TIMESTAMP', '')) USING utf8mb4),
+        CAST(LEAST(character_maximum_length, 2147483647) AS SIGNED), CAST(is_nullable = 'NO' AS SIGNED),
+        CAST(column_default IS NOT NULL OR extra LIKE '%auto_increment%' AS SIGNED)
     FROM information_schema.columns
     WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ?";
 
@@ -71,7 +73,11 @@ impl MySqlStore {
             raw_sql(&self.plain.ddl).execute(&mut *connection).await?;
             complete = self.is_complete(connection).await?;
         }
-        Ok(complete.and_then(|complete| if complete { Ok(()) } else { Err(missing(&self.table)) }))
+        Ok(complete.and_then(|complete| if complete { Ok(()) } else { Err(self.missing()) }))
+    }
+
+    fn missing(&self) -> String {
+        missing(&self.table, &statements::ddl(&self.table))
     }
 
     async fn is_complete(
@@ -111,10 +117,11 @@ impl MySqlStore {
             columns: self.columns_of("", connection).await?,
             // What is not right here was refused before.
             key_is_unique: true,
-            audited: !self.columns_of("_audit", connection).await?.is_empty(),
+            audit: self.columns_of("_audit", connection).await?,
+            schema: self.columns_of("_schema", connection).await?,
             version: None,
         };
-        if !self.columns_of("_schema", connection).await?.is_empty() {
+        if shape.tells_version() {
             let versions = query(&self.plain.version).fetch_all(connection).await?;
             shape.version = versions.first().map(|row| row.try_get(0)).transpose()?;
         }
@@ -137,7 +144,19 @@ impl MySqlStore {
         connection: &mut MySqlConnection,
     ) -> Result<Vec<Found>, sqlx::Error> {
         let rows = self.about(suffix, COLUMNS_OF).fetch_all(connection).await?;
-        rows.iter().map(|row| Ok(Found { name: row.try_get(0)?, type_name: row.try_get(1)? })).collect()
+        rows.iter()
+            .map(|row| {
+                let room: Option<i64> = row.try_get(2)?;
+                let (not_null, has_default): (i64, i64) = (row.try_get(3)?, row.try_get(4)?);
+                Ok(Found {
+                    name: row.try_get(0)?,
+                    type_name: row.try_get(1)?,
+                    room: room.and_then(|room| room.try_into().ok()),
+                    not_null: not_null != 0,
+                    has_default: has_default != 0,
+                })
+            })
+            .collect()
     }
 
     /// A question about the table, or about a companion of it.

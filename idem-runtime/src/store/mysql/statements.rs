@@ -4,7 +4,10 @@
 //! is set from another one that it sets: the modes differ in whether that sees the old value.
 
 use super::server::Server;
-use crate::store::sql::{Column, Sql, Table};
+use crate::store::{
+    Replace,
+    sql::{Column, Sql, Table},
+};
 
 /// The present in microseconds: the moment itself, not the beginning of the statement.
 // Nothing tells the present in UTC at once. How long ago the statement began is the same in every time zone.
@@ -24,6 +27,9 @@ const FLOOR: &str = "(SELECT COALESCE(MAX(fence_floor), 0) FROM {schema})";
 
 /// What lets a statement of MariaDB fail at once where a row is locked.
 const AT_ONCE: &str = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR";
+
+/// The same in a caller's transaction, where a statement waits as long as it is told.
+const WAITING: &str = "SET STATEMENT innodb_lock_wait_timeout = {seconds} FOR";
 
 const DDL: &str = include_str!("../../../migrations/mysql/0001_create.sql");
 
@@ -140,6 +146,9 @@ const RENEW: &str = "{at_once}
 
 const READ_ONE: &str = "SELECT {record} FROM {table} WHERE `key` = ?";
 
+/// What was committed last, whatever the transaction has read before.
+const READ_LATEST: &str = "SELECT {record} FROM {table} WHERE `key` = ? FOR UPDATE";
+
 const READ_MANY: &str = "
     SELECT {record} FROM {keys} AS wanted STRAIGHT_JOIN {held_table} ON held.`key` = wanted.`key`";
 
@@ -177,15 +186,19 @@ const AUDIT: &str = "
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) insert_one: Sql,
+    pub(super) insert_waiting: Waiting,
     pub(super) insert_many: Sql,
     pub(super) lift: Sql,
     pub(super) replace: Sql,
     pub(super) replace_reborn: Sql,
+    pub(super) replace_waiting: Waiting,
+    pub(super) replace_reborn_waiting: Waiting,
     pub(super) finish_one: Sql,
     pub(super) finish_many: Sql,
     pub(super) renewable: Sql,
     pub(super) renew: Sql,
     pub(super) read_one: Sql,
+    pub(super) read_latest: Sql,
     pub(super) read_many: Sql,
     pub(super) probe: Sql,
     pub(super) expired: Sql,
@@ -200,11 +213,11 @@ pub(super) struct Statements {
 
 impl Statements {
     pub(super) fn of(table: &Table, server: Server) -> Self {
-        let at_once = match server {
-            Server::MariaDb => AT_ONCE,
-            Server::MySql => "",
+        let (at_once, waiting) = match server {
+            Server::MariaDb => (AT_ONCE, WAITING),
+            Server::MySql => ("", ""),
         };
-        let fill = |template: &str, held: &str| {
+        let fill_for = |template: &str, held: &str, at_once: &str| {
             let template = template
                 .replace("{record}", RECORD)
                 .replace("{expected}", EXPECTED)
@@ -222,21 +235,27 @@ impl Statements {
                 .replace("{now}", NOW)
                 .replace("{began}", BEGAN)
                 .replace("{held}", held);
-            table.sql(template.trim_start())
+            table.fill(template.trim_start())
         };
+        let fill = |template: &str, held: &str| Sql::of(fill_for(template, held, at_once));
+        let waiting = |template: &str| Waiting(fill_for(template, "", waiting));
         let alone = |template: &str| fill(template, "");
         let joined = |template: &str| fill(template, "held.");
         Self {
             insert_one: alone(INSERT_ONE),
+            insert_waiting: waiting(INSERT_ONE),
             insert_many: alone(INSERT_MANY),
             lift: alone(LIFT),
             replace: alone(&REPLACE.replace("{reborn}", "")),
             replace_reborn: alone(&REPLACE.replace("{reborn}", REBORN)),
+            replace_waiting: waiting(&REPLACE.replace("{reborn}", "")),
+            replace_reborn_waiting: waiting(&REPLACE.replace("{reborn}", REBORN)),
             finish_one: alone(FINISH_ONE),
             finish_many: joined(FINISH_MANY),
             renewable: joined(RENEWABLE),
             renew: joined(RENEW),
             read_one: alone(READ_ONE),
+            read_latest: alone(READ_LATEST),
             read_many: joined(READ_MANY),
             probe: joined(PROBE),
             expired: alone(EXPIRED),
@@ -246,8 +265,28 @@ impl Statements {
             forget: alone(FORGET),
             audit: alone(AUDIT),
             ddl: alone(DDL),
-            version: alone("SELECT version FROM {schema}"),
+            version: alone("SELECT version FROM {schema} ORDER BY version DESC"),
         }
+    }
+}
+
+impl Statements {
+    pub(super) fn replacing(&self, replace: &Replace) -> &Sql {
+        if replace.renew_birth { &self.replace_reborn } else { &self.replace }
+    }
+
+    pub(super) fn replacing_waiting(&self, replace: &Replace) -> &Waiting {
+        if replace.renew_birth { &self.replace_reborn_waiting } else { &self.replace_waiting }
+    }
+}
+
+/// A statement that says how long it waits for a lock. That cannot be a parameter.
+#[derive(Debug)]
+pub(super) struct Waiting(String);
+
+impl Waiting {
+    pub(super) fn lasting(&self, seconds: u64) -> Sql {
+        Sql::of(self.0.replace("{seconds}", &seconds.to_string()))
     }
 }
 

@@ -4,6 +4,9 @@
 
 use crate::store::sql::{Column, Sql, Table};
 
+/// A row in which nobody wrote a state is a claim, as one with nothing but its key is.
+const STATUS: &str = "COALESCE(status, 'processing')";
+
 /// The present in microseconds: the moment itself, not the beginning of the transaction.
 const NOW: &str = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint";
 
@@ -42,7 +45,7 @@ const INTO: &str = "(key, status, job, template, mode, on_stale, owner, attempt,
     fingerprint, result, error, worker, expires_at, alerted_at, fence, created_at, completed_at)";
 
 /// What a row is read as, behind its key. A row that this statement made has its fence in front, and nothing else.
-const RECORD: &str = "COALESCE(status, 'processing') AS status, job, template, mode, on_stale, owner,
+const RECORD: &str = "{status} AS status, job, template, mode, on_stale, owner,
     COALESCE(fence, 0) AS fence, COALESCE(attempt, 0) AS attempt, COALESCE(takeovers, 0) AS takeovers, lease_until,
     fingerprint, result, error, worker, expires_at, alerted_at, {born} AS created_at, {done} AS completed_at, {now}";
 const NO_RECORD: &str =
@@ -89,7 +92,7 @@ const INSERT_MANY: &str = "
     SELECT key, NULL, {record} FROM {table} WHERE key = ANY($1) AND {planned}";
 
 const EXPECTED: &str =
-    "key = $1 AND status = $2 AND owner IS NOT DISTINCT FROM $3 AND COALESCE(fence, 0) = $4
+    "key = $1 AND {status} = $2 AND owner IS NOT DISTINCT FROM $3 AND COALESCE(fence, 0) = $4
     AND lease_until IS NOT DISTINCT FROM $5 AND {born} = $6 AND {alone} AND {by_key}";
 
 const REPLACE: &str = "
@@ -122,7 +125,7 @@ const FINISH_ONE: &str = "
         attempt = GREATEST(attempt - $8, 0),
         completed_at = CASE $4 WHEN 'completed' THEN clock_timestamp() END
     WHERE key = $1 AND owner = $2 AND fence = $3
-        AND (status = 'processing' OR ($4 = 'completed' AND status IN ('needs_review', 'released')))
+        AND ({status} = 'processing' OR ($4 = 'completed' AND status IN ('needs_review', 'released')))
         AND {alone} AND {by_key}
     RETURNING key, fence";
 
@@ -139,7 +142,7 @@ const FINISH_MANY: &str = "
     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::integer[])
         AS finish (key, owner, fence, status, result, error, expires_in, withdrawn)
     WHERE held.key = finish.key AND held.owner = finish.owner AND held.fence = finish.fence
-        AND (held.status = 'processing'
+        AND (COALESCE(held.status, 'processing') = 'processing'
             OR (finish.status = 'completed' AND held.status IN ('needs_review', 'released')))
         AND {together} AND {planned}
     RETURNING held.key, held.fence";
@@ -149,7 +152,7 @@ const RENEW: &str = "
         SELECT held.ctid AS place, renew.lease
         FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS renew (key, owner, fence, lease)
             JOIN {table} AS held ON held.key = renew.key AND held.owner = renew.owner AND held.fence = renew.fence
-        WHERE held.status IN ('processing', 'needs_review') AND {planned}
+        WHERE COALESCE(held.status, 'processing') IN ('processing', 'needs_review') AND {planned}
         ORDER BY held.key
         FOR NO KEY UPDATE OF held SKIP LOCKED
     )
@@ -162,28 +165,36 @@ const READ_ONE: &str = "SELECT key, {record} FROM {table} WHERE key = $1 AND {by
 
 const READ_MANY: &str = "SELECT key, {record} FROM {table} WHERE key = ANY($1) AND {planned}";
 
+const DUE: &str = "expires_at <= (SELECT {now}) AND status IN ('completed', 'failed', 'released')";
+
+/// Lifts the floor over the fences of the rows that are to go, in a statement of its own: a claim that comes while they
+/// go has read the floor before, and its fence must be above theirs.
+const RAISE_FLOOR_OVER_DUE: &str = "
+    UPDATE {schema} SET fence_floor = highest.fence
+    FROM (
+        SELECT max(fence) AS fence FROM (
+            SELECT fence FROM {table} WHERE {due} AND {collecting} AND {planned} ORDER BY expires_at LIMIT $1
+        ) AS due
+    ) AS highest
+    WHERE fence_floor < highest.fence";
+
+const RAISE_FLOOR_OVER: &str = "UPDATE {schema} SET fence_floor = $1 WHERE fence_floor < $1 AND {collecting}";
+
 const PURGE: &str = "
     WITH due AS MATERIALIZED (
         SELECT ctid AS place FROM {table}
-        WHERE expires_at <= (SELECT {now}) AND status IN ('completed', 'failed', 'released')
-            AND {collecting} AND {planned}
+        WHERE {due} AND COALESCE(fence, 0) <= {floor} AND {collecting} AND {planned}
         ORDER BY expires_at LIMIT $1
         FOR UPDATE SKIP LOCKED
     ), gone AS (
-        DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT place FROM due)) RETURNING COALESCE(fence, 0) AS fence
-    ), raised AS ({raise_floor})
+        DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT place FROM due)) RETURNING 1
+    )
     SELECT count(*) FROM gone";
-
-/// Lifts the floor over the fences of the rows that are gone, so that no later row of these keys has a lower one.
-const RAISE_FLOOR: &str = "
-        UPDATE {schema} SET fence_floor = highest.fence
-        FROM (SELECT max(fence) AS fence FROM gone) AS highest
-        WHERE fence_floor < highest.fence";
 
 const FORGET: &str = "
     WITH gone AS (
-        DELETE FROM {table} WHERE {expected} RETURNING COALESCE(fence, 0) AS fence
-    ), raised AS ({raise_floor}), audited AS (
+        DELETE FROM {table} WHERE {expected} RETURNING 1
+    ), audited AS (
         INSERT INTO {audit} (key, actor, from_status, to_status, note, old_result)
         SELECT $1, $7, $8, $9, $10, $11 FROM gone
     )
@@ -203,6 +214,8 @@ pub(super) struct Statements {
     pub(super) renew: Sql,
     pub(super) read_one: Sql,
     pub(super) read_many: Sql,
+    pub(super) raise_floor_over_due: Sql,
+    pub(super) raise_floor_over: Sql,
     pub(super) purge: Sql,
     pub(super) forget: Sql,
     pub(super) ddl: Sql,
@@ -214,12 +227,13 @@ impl Statements {
         let alone = |template: &str, alone: &str, planned: &str| {
             let template = template
                 .replace("{replace}", REPLACE)
-                .replace("{raise_floor}", RAISE_FLOOR)
+                .replace("{due}", DUE)
                 .replace("{expected}", EXPECTED)
                 .replace("{no_record}", NO_RECORD)
                 .replace("{record}", RECORD)
                 .replace("{into}", INTO)
                 .replace("{floor}", FLOOR)
+                .replace("{status}", STATUS)
                 .replace("{born}", BORN)
                 .replace("{done}", DONE)
                 .replace("{now}", NOW)
@@ -245,10 +259,12 @@ impl Statements {
             renew: sql(RENEW, "$5"),
             read_one: sql(READ_ONE, ""),
             read_many: sql(READ_MANY, "$2"),
+            raise_floor_over_due: sql(RAISE_FLOOR_OVER_DUE, "$2"),
+            raise_floor_over: sql(RAISE_FLOOR_OVER, ""),
             purge: sql(PURGE, "$2"),
             forget: sql(FORGET, ""),
             ddl: sql(DDL, ""),
-            version: sql("SELECT version FROM {schema}", ""),
+            version: sql("SELECT version FROM {schema} ORDER BY version DESC", ""),
         }
     }
 }

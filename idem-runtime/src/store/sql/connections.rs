@@ -45,15 +45,19 @@ impl<DB: Dialect> Connections<DB> {
         let waiting = self.idle().pop();
         let connection = match waiting {
             Some(connection) => connection,
-            None => self.connect().await.map_err(|error| explain::<DB>(context, error))?,
+            None => self.open(context).await?,
         };
         Ok(Held { connection, home: self, _permit: permit })
     }
 
-    async fn connect(&self) -> Result<DB::Connection, sqlx::Error> {
-        let mut connection = self.options.connect().await?;
-        DB::greet(&mut connection).await?;
-        Ok(connection)
+    /// One more, which is the caller's to close.
+    pub(crate) async fn open(&self, context: &'static str) -> Result<DB::Connection, StoreError> {
+        let opened = async {
+            let mut connection = self.options.connect().await?;
+            DB::greet(&mut connection).await?;
+            Ok(connection)
+        };
+        opened.await.map_err(|error| explain::<DB>(context, error))
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<DB::Connection>> {

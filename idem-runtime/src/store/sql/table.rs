@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
-use crate::{
-    error::Error,
-    store::{StoreOptions, sql::Dialect},
-};
+use crate::{error::Error, store::StoreOptions};
 
 const DEFAULT: &str = "idempotency_keys";
 /// What Postgres keeps of a name is 63 bytes; the companions' names are longer by `_expires`.
@@ -26,7 +23,7 @@ pub(crate) struct Table {
 pub(crate) struct Sql(Arc<str>);
 
 impl Table {
-    pub(crate) fn of<DB: Dialect>(options: &StoreOptions) -> Result<Self, Error> {
+    pub(crate) fn of(options: &StoreOptions, quote: char) -> Result<Self, Error> {
         let table = options.table.as_deref().unwrap_or(DEFAULT);
         let (schema, name) = match (&options.schema, table.split_once('.')) {
             (schema, None) => (schema.as_deref(), table),
@@ -46,7 +43,14 @@ impl Table {
                 )));
             }
         }
-        Ok(Self { schema: schema.map(str::to_owned), name: name.to_owned(), quote: DB::QUOTE })
+        Ok(Self { schema: schema.map(str::to_owned), name: name.to_owned(), quote })
+    }
+
+    /// The same table, in a schema that the database named. One whose name needs more than quotes stays unnamed.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn within(&self, schema: &str) -> Self {
+        let schema = if is_identifier(schema) { Some(schema.to_owned()) } else { self.schema.clone() };
+        Self { schema, ..self.clone() }
     }
 
     /// The quoted name of the table, or of a companion of it.
@@ -69,8 +73,9 @@ impl Table {
     }
 
     /// A statement from its template.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn sql(&self, template: &str) -> Sql {
-        Sql(self.fill(template).into())
+        Sql::of(self.fill(template))
     }
 }
 
@@ -98,6 +103,13 @@ fn is_identifier(name: &str) -> bool {
         && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '$'))
 }
 
+impl Sql {
+    /// A text that was filled from a template.
+    pub(crate) fn of(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
 impl SqlSafeStr for &Sql {
     fn into_sql_str(self) -> SqlStr {
         // Only templates of this crate and names that are identifiers become a `Sql`.
@@ -113,7 +125,7 @@ mod tests {
         let mut options = StoreOptions::new("memory:");
         options.table = table.map(str::to_owned);
         options.schema = schema.map(str::to_owned);
-        Table::of(&options).map(|table| table.quoted("_audit")).map_err(|error| error.to_string())
+        Table::of(&options, '"').map(|table| table.quoted("_audit")).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -60,7 +60,11 @@ impl SqliteStore {
             complete = self.is_complete(&mut transaction).await?;
         }
         transaction.commit().await?;
-        Ok(complete.and_then(|complete| if complete { Ok(()) } else { Err(missing(&self.table)) }))
+        Ok(complete.and_then(|complete| if complete { Ok(()) } else { Err(self.missing()) }))
+    }
+
+    fn missing(&self) -> String {
+        missing(&self.table, &statements::ddl(&self.table))
     }
 
     async fn is_complete(
@@ -71,13 +75,14 @@ impl SqliteStore {
     }
 
     async fn shape(&self, connection: &mut SqliteConnection) -> Result<Shape, sqlx::Error> {
-        let mut shape = Shape { key_is_unique: self.key_is_unique(connection).await?, ..Shape::default() };
-        for row in self.columns_of("", connection).await? {
-            let declared: String = row.try_get(1)?;
-            shape.columns.push(Found { name: row.try_get(0)?, type_name: affinity(&declared).to_owned() });
-        }
-        shape.audited = !self.columns_of("_audit", connection).await?.is_empty();
-        if !self.columns_of("_schema", connection).await?.is_empty() {
+        let mut shape = Shape {
+            columns: self.columns_of("", connection).await?,
+            key_is_unique: self.key_is_unique(connection).await?,
+            audit: self.columns_of("_audit", connection).await?,
+            schema: self.columns_of("_schema", connection).await?,
+            version: None,
+        };
+        if shape.tells_version() {
             let versions = sqlx::query(&self.statements.version).fetch_all(connection).await?;
             shape.version = versions.first().map(|row| row.try_get(0)).transpose()?;
         }
@@ -88,18 +93,32 @@ impl SqliteStore {
         &self,
         suffix: &str,
         connection: &mut SqliteConnection,
-    ) -> Result<Vec<sqlx::sqlite::SqliteRow>, sqlx::Error> {
-        sqlx::query::<Sqlite>("SELECT name, type FROM pragma_table_info(?1, 'main')")
-            .bind(format!("{}{suffix}", self.table.name()))
-            .fetch_all(connection)
-            .await
+    ) -> Result<Vec<Found>, sqlx::Error> {
+        const COLUMNS: &str = "
+            SELECT name, type, \"notnull\" AND pk = 0, dflt_value IS NOT NULL FROM pragma_table_info(?1, 'main')";
+        let name = format!("{}{suffix}", self.table.name());
+        let rows = sqlx::query::<Sqlite>(COLUMNS).bind(name).fetch_all(connection).await?;
+        rows.iter()
+            .map(|row| {
+                let declared: String = row.try_get(1)?;
+                Ok(Found {
+                    name: row.try_get(0)?,
+                    type_name: affinity(&declared).to_owned(),
+                    // A length in a type's name limits nothing.
+                    room: None,
+                    not_null: row.try_get(2)?,
+                    has_default: row.try_get(3)?,
+                })
+            })
+            .collect()
     }
 
     async fn key_is_unique(&self, connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
         const UNIQUE: &str = "
             SELECT 1 FROM pragma_index_list(?1, 'main') AS one
             WHERE one.\"unique\" AND NOT one.partial
-                AND (SELECT group_concat(name) FROM pragma_index_info(one.name, 'main')) = 'key'";
+                AND (SELECT group_concat(name || ' ' || coll) FROM pragma_index_xinfo(one.name, 'main') WHERE key)
+                    = 'key BINARY'";
         let found = sqlx::query::<Sqlite>(UNIQUE).bind(self.table.name()).fetch_all(connection).await?;
         Ok(!found.is_empty())
     }

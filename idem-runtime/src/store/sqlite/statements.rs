@@ -2,6 +2,9 @@
 
 use crate::store::sql::{Column, Sql, Table};
 
+/// A row in which nobody wrote a state is a claim, as one with nothing but its key is.
+const STATUS: &str = "COALESCE(status, 'processing')";
+
 /// The present in microseconds. SQLite keeps milliseconds, and one statement sees one present, taken after it has
 /// its lock.
 const NOW: &str = "CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000";
@@ -45,7 +48,7 @@ const INSERT_MANY: &str = "
     RETURNING key, fence";
 
 const EXPECTED: &str =
-    "key = ?1 AND status = ?2 AND owner IS ?3 AND COALESCE(fence, 0) = ?4 AND lease_until IS ?5
+    "key = ?1 AND {status} = ?2 AND owner IS ?3 AND COALESCE(fence, 0) = ?4 AND lease_until IS ?5
     AND {born} = ?6";
 
 const REPLACE: &str = "
@@ -77,7 +80,7 @@ const FINISH_MANY: &str = "
         completed_at = CASE finish.status WHEN 'completed' THEN CURRENT_TIMESTAMP END
     FROM finish
     WHERE held.key = finish.key AND held.owner = finish.owner AND held.fence = finish.fence
-        AND (held.status = 'processing'
+        AND (COALESCE(held.status, 'processing') = 'processing'
             OR (finish.status = 'completed' AND held.status IN ('needs_review', 'released')))
     RETURNING key, fence";
 
@@ -92,7 +95,7 @@ const FINISH_ONE: &str = "
         attempt = MAX(attempt - ?8, 0),
         completed_at = CASE ?4 WHEN 'completed' THEN CURRENT_TIMESTAMP END
     WHERE key = ?1 AND owner = ?2 AND fence = ?3
-        AND (status = 'processing' OR (?4 = 'completed' AND status IN ('needs_review', 'released')))
+        AND ({status} = 'processing' OR (?4 = 'completed' AND status IN ('needs_review', 'released')))
     RETURNING key, fence";
 
 const RENEW: &str = "
@@ -104,13 +107,14 @@ const RENEW: &str = "
     UPDATE {table} AS held SET lease_until = {now} + renew.lease
     FROM renew
     WHERE held.key = renew.key AND held.owner = renew.owner AND held.fence = renew.fence
-        AND held.status IN ('processing', 'needs_review')
+        AND COALESCE(held.status, 'processing') IN ('processing', 'needs_review')
     RETURNING key";
 
 const RECORD: &str =
-    "key, status, job, template, mode, on_stale, owner, COALESCE(fence, 0), COALESCE(attempt, 0),
-    COALESCE(takeovers, 0), lease_until, fingerprint, result, error, worker, expires_at, alerted_at, {born},
-    CAST(ROUND(unixepoch(completed_at, 'subsec') * 1000) AS INTEGER) * 1000, {now}";
+    "key, {status} AS status, job, template, mode, on_stale, owner, COALESCE(fence, 0) AS fence,
+    COALESCE(attempt, 0) AS attempt, COALESCE(takeovers, 0) AS takeovers, lease_until, fingerprint, result, error,
+    worker, expires_at, alerted_at, {born} AS created_at,
+    CAST(ROUND(unixepoch(completed_at, 'subsec') * 1000) AS INTEGER) * 1000 AS completed_at, {now}";
 
 const READ_ONE: &str = "SELECT {record} FROM {table} WHERE key = ?1";
 
@@ -158,6 +162,7 @@ impl Statements {
                 .replace("{items}", ITEMS)
                 .replace("{into}", INTO)
                 .replace("{floor}", FLOOR)
+                .replace("{status}", STATUS)
                 .replace("{born}", BORN)
                 .replace("{now}", NOW);
             table.sql(&template)
@@ -176,7 +181,7 @@ impl Statements {
             forget: sql(FORGET),
             audit: sql(AUDIT),
             ddl: sql(DDL),
-            version: sql("SELECT version FROM {schema}"),
+            version: sql("SELECT version FROM {schema} ORDER BY version DESC"),
         }
     }
 }

@@ -1,12 +1,15 @@
 //! The table inside a caller's transaction, in SQLite's words.
 
-use std::{slice, time::Duration};
+use std::{fmt::Write as _, slice, time::Duration};
 
-use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection, query, sqlite::SqliteRow};
+use sqlx::{
+    AssertSqlSafe, Connection as _, Row as _, Sqlite, SqliteConnection, query, raw_sql, sqlite::SqliteRow,
+};
 use sqlx_core::{database::Database, transaction::TransactionManager};
 
 use super::{CLAIMING, FINISHING, READING, REPLACING, SqliteStore, Statement};
 use crate::{
+    block_on::block_on_for,
     record::Record,
     store::{
         Answer, Finish, Insert, Replace,
@@ -79,35 +82,57 @@ impl SqliteTransaction<'_> {
         rows.first().map(read).transpose().map_err(Halt::Refused)
     }
 
+    async fn open(&mut self) -> Result<(), Halt> {
+        if savepoint::depth::<Sqlite>(self.connection) == 0 {
+            return Err(Halt::Outside);
+        }
+        savepoint::open::<Sqlite>(self.connection, self.savepoint, savepoint::lost).await
+    }
+
     async fn undo(&mut self) -> Result<(), Halt> {
         let undone = savepoint::roll_back::<Sqlite>(self.connection, self.savepoint).await;
-        if undone.is_err() {
-            self.savepoint.is_open = false;
-            self.mend().await;
+        if let (Err(_), Some(level)) = (&undone, self.savepoint.level.take()) {
+            // Where even this fails, the connection is of no use to anybody.
+            let _ = self.stand_in(level).await;
         }
         undone
     }
 
-    /// Has sqlx count the savepoint of a transaction that is gone as ended: it would go on counting it, and the next
-    /// transaction of this connection would be one savepoint too deep.
-    async fn mend(&mut self) {
-        let depth = Manager::get_transaction_depth(self.connection);
-        let Some(level) = depth.checked_sub(1).filter(|level| *level > 0) else { return };
-        let again = format!("SAVEPOINT _sqlx_savepoint_{level}");
-        // Where even this fails, the connection is of no use to anybody.
-        if sqlx::raw_sql(AssertSqlSafe(again)).execute(&mut *self.connection).await.is_ok() {
-            let _ = Manager::commit(self.connection).await;
+    /// Begins a transaction in the place of one that is gone, which can be rolled back and never committed. sqlx would
+    /// go on counting the one that is gone, and take the next over this connection for a savepoint in it.
+    async fn stand_in(&mut self, level: usize) -> sqlx::Result<()> {
+        let _ = raw_sql("ROLLBACK").execute(&mut *self.connection).await;
+        let checked = query("SELECT foreign_keys FROM pragma_foreign_keys").fetch_one(&mut *self.connection);
+        if checked.await?.try_get::<i64, _>(0)? == 0 {
+            return Ok(());
         }
+        let mut begin = String::from(UNFINISHED);
+        for level in 1..savepoint::depth::<Sqlite>(self.connection) {
+            // Into memory it does not fail.
+            let _ = write!(begin, "; SAVEPOINT _sqlx_savepoint_{level}");
+        }
+        raw_sql(AssertSqlSafe(begin)).execute(&mut *self.connection).await?;
+        while savepoint::depth::<Sqlite>(self.connection) >= level {
+            Manager::rollback(self.connection).await?;
+        }
+        Ok(())
     }
 }
 
+/// Begins a transaction with a reference to nothing, which is looked for at the commit.
+const UNFINISHED: &str = "
+    BEGIN;
+    CREATE TEMP TABLE _idem_transaction_lost
+        (id INTEGER PRIMARY KEY, lost REFERENCES _idem_transaction_lost DEFERRABLE INITIALLY DEFERRED);
+    INSERT INTO _idem_transaction_lost VALUES (1, 2)";
+
 impl Transaction for SqliteTransaction<'_> {
     fn is_open(&self) -> bool {
-        savepoint::is_inside::<Sqlite>(self.connection)
+        savepoint::is_open::<Sqlite>(self.connection, self.savepoint)
     }
 
     fn begin(&mut self) -> Step<'_, ()> {
-        Box::pin(savepoint::open::<Sqlite>(self.connection, self.savepoint, savepoint::lost))
+        Box::pin(self.open())
     }
 
     fn release(&mut self) -> Step<'_, ()> {
@@ -132,6 +157,24 @@ impl Transaction for SqliteTransaction<'_> {
 
     fn read<'a>(&'a mut self, key: &'a str) -> Step<'a, Option<Record>> {
         Box::pin(self.read(key))
+    }
+}
+
+/// How long a dropped job waits for what its connection still does.
+const SETTLING: Duration = Duration::from_millis(100);
+
+/// Has the savepoint undone before anything else is done, unless sqlx has undone it: it does so where one inside of it
+/// is dropped before it is begun, and another rollback would be that of the caller's own transaction.
+pub(super) fn abandon(connection: &mut SqliteConnection, savepoint: &Savepoint) {
+    let Some(level) = savepoint.level else { return };
+    if savepoint.is_ending {
+        // That may have come to its end unheard of, and then sqlx passes over one rollback: over this one.
+        return Manager::start_rollback(connection);
+    }
+    // The connection counts on a thread of its own. What it has still to do is hardly ever more than one statement.
+    block_on_for(SETTLING, connection.ping());
+    if Manager::get_transaction_depth(connection) >= level {
+        Manager::start_rollback(connection);
     }
 }
 
