@@ -31,7 +31,7 @@ pub(crate) mod site;
 
 use std::collections::BTreeSet;
 
-use idem_tests::Backend;
+use idem_tests::{Backend, Database};
 use site::Site;
 
 /// The cases, by what they ask of a back end.
@@ -40,20 +40,20 @@ macro_rules! cases {
         /// The names of all cases, among other words.
         const ALL: &str = stringify!($everywhere $databases $sqlite $postgres $pgbouncer);
 
-        on!(memory: Memory, $everywhere);
-        on!(sqlite: Sqlite, $everywhere $databases $sqlite);
-        on!(postgres: Postgres, $everywhere $databases $postgres);
-        on!(pgbouncer: Pgbouncer, $pgbouncer);
+        on!(memory: super::Backend::Memory.database(), $everywhere);
+        on!(sqlite: super::Backend::Sqlite.database(), $everywhere $databases $sqlite);
+        on!(postgres: super::Backend::Postgres.database(), $everywhere $databases $postgres);
+        on!(pgbouncer: super::Database::behind_pgbouncer(), $pgbouncer);
     };
 }
 
 macro_rules! on {
-    ($name:ident: $backend:ident, $({ $($file:ident { $($case:ident)+ })* })+) => {
+    ($name:ident: $database:expr, $({ $($file:ident { $($case:ident)+ })* })+) => {
         mod $name {
             $($($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    super::Site::plays(super::Backend::$backend, super::$file::$case).await;
+                    super::Site::plays_at($database, super::$file::$case).await;
                 }
             )+)*)+
         }

@@ -45,7 +45,7 @@ fn urls(site: &Site) -> [String; 2] {
 /// An empty database for each of the two.
 fn sites(site: &Site) -> [(Site, String); 2] {
     [0, 1].map(|n| {
-        let site = Site::on(site.backend());
+        let site = Site::at(site.database.another());
         let url = urls(&site)[n].clone();
         (site, url)
     })
@@ -76,7 +76,7 @@ fn sql(text: impl Into<String>) -> AssertSqlSafe<String> {
 }
 
 pub(super) async fn c4_a_pooler_is_told_from_a_server(site: &Site) {
-    let pooled = site.backend() == Backend::Pgbouncer;
+    let pooled = site.database.is_pooled();
     let urls = if pooled { urls(site).to_vec() } else { vec![site.database.url().to_owned()] };
     for (id, url) in (0..).zip(&urls) {
         let w = client(site, url).await;
