@@ -23,6 +23,8 @@ mod c2;
 mod c3;
 mod c4;
 mod c6;
+mod c7;
+mod c9;
 pub(crate) mod call;
 pub(crate) mod gate;
 mod life;
@@ -248,6 +250,7 @@ cases! {
             c3_a_body_may_hold_the_whole_pool
             c3_a_completion_waits_for_a_busy_database
             c3_a_time_out_of_the_pool_is_the_bodys_own_error
+            c3_a_transactional_body_that_asks_the_pool_is_rolled_back
         }
         c14 {
             c14_a_table_name_may_need_quotes
@@ -262,6 +265,11 @@ cases! {
             c14_a_column_of_others_that_must_be_given_is_named
             c14_a_companion_of_somebody_else_is_named
             c14_what_is_half_there_is_made_whole
+        }
+        c7 {
+            c7_a_a_completed_key_leaves_the_transaction_whole
+            c7_b_a_key_in_progress_elsewhere_leaves_the_transaction_whole
+            c7_c_a_key_that_is_claimed_at_once_leaves_each_transaction_whole
         }
         c17 {
             c17_a_test_that_fails_with_a_pending_job_fails_by_itself
@@ -313,6 +321,10 @@ cases! {
             c6_a_row_that_is_gone_when_it_is_read_is_claimed_again
             c6_of_callers_at_once_one_runs_at_every_isolation
             c6_a_record_that_meets_an_uncommitted_row_is_written_in_the_end
+        }
+        c9 {
+            c9_a_transactional_completion_that_collides_is_a_conflict_and_undoes_the_body
+            c9_a_transactional_conflict_that_is_ignored_commits_no_half
         }
         c14 {
             c14_every_statement_goes_to_the_schema_that_was_named
