@@ -351,6 +351,7 @@ cases! {
             c4_a_claim_whose_client_freezes_is_given_up
             c4_a_table_whose_maker_is_killed_is_made_by_the_next
             c4_no_session_state_is_left_behind
+            c4_jobs_in_a_callers_transaction_leave_nothing_prepared
             c4_no_statement_needs_a_session
         }
     }
