@@ -34,7 +34,7 @@ pub(crate) mod site;
 
 use std::collections::BTreeSet;
 
-use idem_tests::Backend;
+use idem_tests::{Backend, Database};
 use site::Site;
 
 /// The cases, by what they ask of a back end.
@@ -43,21 +43,21 @@ macro_rules! cases {
         /// The names of all cases, among other words.
         const ALL: &str = stringify!($everywhere $databases $sqlite $servers $postgres $pgbouncer);
 
-        on!(memory: Memory, $everywhere);
-        on!(sqlite: Sqlite, $everywhere $databases $sqlite);
-        on!(postgres: Postgres, $everywhere $databases $servers $postgres);
-        on!(mysql: Mysql, $everywhere $databases $servers);
-        on!(pgbouncer: Pgbouncer, $pgbouncer);
+        on!(memory: super::Backend::Memory.database(), $everywhere);
+        on!(sqlite: super::Backend::Sqlite.database(), $everywhere $databases $sqlite);
+        on!(postgres: super::Backend::Postgres.database(), $everywhere $databases $servers $postgres);
+        on!(mysql: super::Backend::Mysql.database(), $everywhere $databases $servers);
+        on!(pgbouncer: super::Database::behind_pgbouncer(), $pgbouncer);
     };
 }
 
 macro_rules! on {
-    ($name:ident: $backend:ident, $({ $($file:ident { $($case:ident)+ })* })+) => {
+    ($name:ident: $database:expr, $({ $($file:ident { $($case:ident)+ })* })+) => {
         mod $name {
             $($($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    super::Site::plays(super::Backend::$backend, super::$file::$case).await;
+                    super::Site::plays_at($database, super::$file::$case).await;
                 }
             )+)*)+
         }
@@ -362,6 +362,7 @@ cases! {
             c4_a_claim_whose_client_freezes_is_given_up
             c4_a_table_whose_maker_is_killed_is_made_by_the_next
             c4_no_session_state_is_left_behind
+            c4_jobs_in_a_callers_transaction_leave_nothing_prepared
             c4_no_statement_needs_a_session
         }
     }
