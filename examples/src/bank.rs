@@ -55,7 +55,8 @@ macro_rules! bank {
                 account: i64,
                 cents: i64,
             ) -> sqlx::Result<()> {
-                let mut insert = QueryBuilder::new("INSERT INTO postings (transfer_id, account, cents) VALUES (");
+                let mut insert =
+                    QueryBuilder::new("INSERT INTO postings (transfer_id, account, cents) VALUES (");
                 insert.separated(", ").push_bind(transfer_id.to_string()).push_bind(account).push_bind(cents);
                 insert.push(")").build().execute(&mut **tx).await?;
                 let mut update = QueryBuilder::new("UPDATE accounts SET cents = cents + ");

@@ -19,7 +19,8 @@ impl Ledger {
     ///
     /// The database cannot be used.
     pub async fn open() -> sqlx::Result<Self> {
-        let columns = "user_id TEXT NOT NULL, month TEXT NOT NULL, cents BIGINT NOT NULL, reference TEXT NOT NULL";
+        let columns =
+            "user_id TEXT NOT NULL, month TEXT NOT NULL, cents BIGINT NOT NULL, reference TEXT NOT NULL";
         let connection = database::connect(&[("ledger", columns)]).await?;
         Ok(Self(Mutex::new(connection)))
     }
