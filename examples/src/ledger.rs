@@ -19,8 +19,7 @@ impl Ledger {
     ///
     /// The database cannot be used.
     pub async fn open() -> sqlx::Result<Self> {
-        let columns =
-            "user_id TEXT NOT NULL, month TEXT NOT NULL, cents BIGINT NOT NULL, reference TEXT NOT NULL";
+        let columns = "user_id VARCHAR(20) NOT NULL, month VARCHAR(7) NOT NULL, cents BIGINT NOT NULL, reference VARCHAR(32) NOT NULL";
         let connection = database::connect(&[("ledger", columns)]).await?;
         Ok(Self(Mutex::new(connection)))
     }
@@ -32,13 +31,15 @@ impl Ledger {
     /// Nobody knows whether the charge happened.
     pub async fn charge(&self, user_id: u64, month: Month, cents: u32, reference: &str) -> sqlx::Result<()> {
         tokio::time::sleep(Duration::from_millis(5 + user_id % 16)).await;
-        let charge =
+        let mut connection = self.0.lock().await;
+        let charge = if connection.backend_name() == "MySQL" {
+            sqlx::query("INSERT INTO ledger (user_id, month, cents, reference) VALUES (?, ?, ?, ?)")
+        } else {
             sqlx::query("INSERT INTO ledger (user_id, month, cents, reference) VALUES ($1, $2, $3, $4)")
-                .bind(user_id.to_string())
-                .bind(month.to_string())
-                .bind(i64::from(cents))
-                .bind(reference);
-        charge.execute(&mut *self.0.lock().await).await?;
+        };
+        let charge =
+            charge.bind(user_id.to_string()).bind(month.to_string()).bind(i64::from(cents)).bind(reference);
+        charge.execute(&mut *connection).await?;
         Ok(())
     }
 
