@@ -16,6 +16,9 @@ pub(crate) trait Dialect: TransactDatabase {
     /// Begins a transaction that will write.
     const BEGIN: &'static str;
 
+    /// What the column of the keys is called in a statement.
+    const KEY: &'static str;
+
     /// Counts the transactions of this database that wait for a lock, where somebody can tell.
     const WAITING: Option<&'static str>;
 
@@ -46,10 +49,11 @@ pub(crate) trait Dialect: TransactDatabase {
 }
 
 macro_rules! dialect {
-    ($database:ty: $backend:ident, $begin:literal, $waiting:expr, $connect:path) => {
+    ($database:ty: $backend:ident, $begin:literal, $key:literal, $waiting:expr, $connect:path) => {
         impl Dialect for $database {
             const BACKEND: Backend = Backend::$backend;
             const BEGIN: &'static str = $begin;
+            const KEY: &'static str = $key;
             const WAITING: Option<&'static str> = $waiting;
 
             async fn connect(url: &str) -> Self::Connection {
@@ -86,9 +90,9 @@ macro_rules! dialect {
     };
 }
 
-dialect!(Sqlite: Sqlite, "BEGIN IMMEDIATE", None, connect_to_sqlite);
-dialect!(Postgres: Postgres, "BEGIN", Some(WAITING_ON_POSTGRES), PgConnection::connect);
-dialect!(MySql: Mysql, "BEGIN", Some(WAITING_ON_MYSQL), MySqlConnection::connect);
+dialect!(Sqlite: Sqlite, "BEGIN IMMEDIATE", "key", None, connect_to_sqlite);
+dialect!(Postgres: Postgres, "BEGIN", "key", Some(WAITING_ON_POSTGRES), PgConnection::connect);
+dialect!(MySql: Mysql, "BEGIN", "`key`", Some(WAITING_ON_MYSQL), MySqlConnection::connect);
 
 const WAITING_ON_POSTGRES: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock'";

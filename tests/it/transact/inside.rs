@@ -54,8 +54,8 @@ pub(super) async fn a_body_knows_its_key_its_fence_and_its_attempt<DB: Dialect>(
 
 /// Each ending is one event.
 pub(super) async fn each_ending_is_one_event<DB: Dialect>(stage: &Stage<'_, DB>) {
-    stage.execute("INSERT INTO idempotency_keys (key, status) VALUES ('job:r', 'needs_review')").await;
-    stage.execute("INSERT INTO idempotency_keys (key, status) VALUES ('job:b', 'paused')").await;
+    stage.stands("job:r", "status", "'needs_review'").await;
+    stage.stands("job:b", "status", "'paused'").await;
     let log = Capture::here();
     let mut tx = stage.begin().await;
     executed(job(&stage.w, &mut tx, "x")).await;
