@@ -21,6 +21,7 @@ mod c17;
 mod c19;
 mod c2;
 mod c3;
+mod c4;
 mod c6;
 mod c7;
 mod c9;
@@ -37,13 +38,14 @@ use site::Site;
 
 /// The cases, by what they ask of a back end.
 macro_rules! cases {
-    (everywhere $everywhere:tt databases $databases:tt sqlite $sqlite:tt postgres $postgres:tt) => {
+    (everywhere $everywhere:tt databases $databases:tt sqlite $sqlite:tt postgres $postgres:tt pgbouncer $pgbouncer:tt) => {
         /// The names of all cases, among other words.
-        const ALL: &str = stringify!($everywhere $databases $sqlite $postgres);
+        const ALL: &str = stringify!($everywhere $databases $sqlite $postgres $pgbouncer);
 
         on!(memory: Memory, $everywhere);
         on!(sqlite: Sqlite, $everywhere $databases $sqlite);
         on!(postgres: Postgres, $everywhere $databases $postgres);
+        on!(pgbouncer: Pgbouncer, $pgbouncer);
     };
 }
 
@@ -311,6 +313,9 @@ cases! {
             c2_callers_that_give_up_on_a_slow_network_lose_and_repeat_nothing
             c2_a_claim_that_nobody_waits_for_any_more_is_given_back
         }
+        c4 {
+            c4_a_pooler_is_told_from_a_server
+        }
         c6 {
             c6_a_claim_that_meets_an_uncommitted_one_learns_what_became_of_it
             c6_a_row_that_is_gone_when_it_is_read_is_claimed_again
@@ -334,6 +339,19 @@ cases! {
         }
         c19 {
             c19_a_column_that_is_too_narrow_is_named_at_the_start
+        }
+    }
+    pgbouncer {
+        c4 {
+            c4_a_pooler_is_told_from_a_server
+            c4_a_pooler_that_comes_later_is_found
+            c4_five_processes_create_the_table_at_once
+            c4_forty_clients_make_a_thousand_claims
+            c4_a_claim_whose_client_is_killed_locks_nothing
+            c4_a_claim_whose_client_freezes_is_given_up
+            c4_a_table_whose_maker_is_killed_is_made_by_the_next
+            c4_no_session_state_is_left_behind
+            c4_no_statement_needs_a_session
         }
     }
 }
