@@ -24,8 +24,8 @@ async fn aware<DB: Dialect>(w: &Worker, tx: &mut Transaction<'_, DB>, id: &str) 
     assert_eq!(current.deadline(), None, "nobody takes it over");
     assert!(!current.is_lost());
     assert_eq!(current.derived_key("stripe").len(), 32);
-    let seen =
-        format!("SELECT count(*) FROM idempotency_keys WHERE key = 'aware:{id}' AND status = 'processing'");
+    let claimed = format!("{} = 'aware:{id}' AND status = 'processing'", DB::KEY);
+    let seen = format!("SELECT count(*) FROM idempotency_keys WHERE {claimed}");
     assert_eq!(DB::number(tx, &seen).await?, 1, "its claim, as the transaction sees it");
     Ok((current.fence(), current.attempt()))
 }
