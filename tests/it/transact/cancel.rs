@@ -25,13 +25,13 @@ use crate::cases::{
 
 /// When a future is dropped: after so many polls, at once or when it would be polled again.
 #[derive(Clone, Copy, Debug)]
-struct Moment {
-    polls: usize,
-    woken: bool,
+pub(super) struct Moment {
+    pub(super) polls: usize,
+    pub(super) woken: bool,
 }
 
 /// What a future came to, if it ended before that moment.
-async fn until<F: Future>(moment: Moment, future: F) -> Option<F::Output> {
+pub(super) async fn until<F: Future>(moment: Moment, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut polls = 0;
     poll_fn(|cx| {
