@@ -43,13 +43,13 @@ impl Ledger {
     /// Nobody knows whether the charge happened.
     pub async fn charge(&self, user_id: u64, month: Month, cents: u32, reference: &str) -> sqlx::Result<()> {
         tokio::time::sleep(Duration::from_millis(5 + user_id % 16)).await;
-        let charge =
-            sqlx::query("INSERT INTO ledger (user_id, month, cents, reference) VALUES ($1, $2, $3, $4)")
-                .bind(user_id.to_string())
-                .bind(month.to_string())
-                .bind(i64::from(cents))
-                .bind(reference);
-        charge.execute(&mut *self.0.lock().await).await?;
+        let mut connection = self.0.lock().await;
+        let insert = match connection.backend_name() {
+            "MySQL" => "INSERT INTO ledger (user_id, month, cents, reference) VALUES (?, ?, ?, ?)",
+            _ => "INSERT INTO ledger (user_id, month, cents, reference) VALUES ($1, $2, $3, $4)",
+        };
+        let charge = sqlx::query(insert).bind(user_id.to_string()).bind(month.to_string());
+        charge.bind(i64::from(cents)).bind(reference).execute(&mut *connection).await?;
         Ok(())
     }
 

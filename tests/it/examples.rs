@@ -26,6 +26,14 @@ macro_rules! on_databases {
                 }
             )+
         }
+        mod mysql {
+            $(
+                #[test]
+                fn $case() {
+                    super::plays(super::Backend::Mysql, super::$case);
+                }
+            )+
+        }
     };
 }
 
