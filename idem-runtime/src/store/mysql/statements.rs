@@ -49,6 +49,10 @@ const INSERT_ONE: &str = "{at_once}
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, COALESCE({now} + ?, ?), ?, ?, ?, ?, COALESCE({now} + ?, ?),
         COALESCE({now} + ?, ?), GREATEST({now}, ? + 1), CURRENT_TIMESTAMP(6), IF(?, CURRENT_TIMESTAMP(6), NULL))";
 
+/// Waits for the row that is there as for one that it will change. Those who wait for a plain `INSERT` all come to read
+/// the row at once, and are in each other's way when they go on.
+const OR_WAIT: &str = " ON DUPLICATE KEY UPDATE `key` = `key`";
+
 /// A text of a document.
 const TEXT_CELL: &str = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH";
 
@@ -243,7 +247,7 @@ impl Statements {
         let joined = |template: &str| fill(template, "held.");
         Self {
             insert_one: alone(INSERT_ONE),
-            insert_waiting: waiting(INSERT_ONE),
+            insert_waiting: waiting(&[INSERT_ONE, OR_WAIT].concat()),
             insert_many: alone(INSERT_MANY),
             lift: alone(LIFT),
             replace: alone(&REPLACE.replace("{reborn}", "")),
@@ -285,8 +289,8 @@ impl Statements {
 pub(super) struct Waiting(String);
 
 impl Waiting {
-    pub(super) fn lasting(&self, seconds: u64) -> Sql {
-        Sql::of(self.0.replace("{seconds}", &seconds.to_string()))
+    pub(super) fn lasting(&self, seconds: u64) -> String {
+        self.0.replace("{seconds}", &seconds.to_string())
     }
 }
 
