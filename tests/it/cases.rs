@@ -15,6 +15,7 @@ mod a5;
 mod a8;
 mod a9;
 mod c10;
+mod c12;
 mod c14;
 mod c16;
 mod c17;
@@ -247,6 +248,12 @@ cases! {
             c3_a_completion_waits_for_a_busy_database
             c3_a_time_out_of_the_pool_is_the_bodys_own_error
         }
+        c12 {
+            c12_workers_in_other_zones_agree
+            c12_a_lease_of_a_second_is_a_second
+            c12_twenty_years_pass_2038
+            c12_a_moment_that_cannot_be_read_frees_nothing
+        }
         c14 {
             c14_a_table_name_may_need_quotes
             c14_namespaces_share_a_table_and_no_key
@@ -308,6 +315,10 @@ cases! {
             c6_a_row_that_is_gone_when_it_is_read_is_claimed_again
             c6_of_callers_at_once_one_runs_at_every_isolation
             c6_a_record_that_meets_an_uncommitted_row_is_written_in_the_end
+        }
+        c12 {
+            c12_sessions_in_other_zones_agree
+            c12_a_change_of_the_clocks_moves_no_moment
         }
         c14 {
             c14_every_statement_goes_to_the_schema_that_was_named

@@ -274,7 +274,8 @@ pub(super) async fn a14_a_sweep_of_many_rows_goes_in_batches_beside_claims(site:
     }
     let mut claims = 0;
     let mut seen = vec![MANY];
-    while sweeps.try_join_next().is_none() {
+    while !sweeps.is_empty() {
+        while sweeps.try_join_next().is_some() {}
         for _ in 0..10 {
             executed(lasting(&w, &format!("beside-{claims}"))).await;
             claims += 1;
@@ -348,14 +349,17 @@ pub(super) async fn a14_a_collector_that_dies_leaves_its_batch_to_the_next(site:
     )
     .await;
     let purging = tokio::spawn({
-        let collector = site.worker_by(|builder| builder.store_timeout(Duration::ZERO)).await;
+        let collector = site.worker_by(|builder| builder.store_timeout(Duration::from_millis(500))).await;
         async move { collector.idem.purge().await }
     });
     let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
          WHERE datname = current_database() AND wait_event = 'PgSleep'";
-    while site.number(end).await == 0 {
+    let mut ended = 0;
+    while !purging.is_finished() {
+        ended += site.number(end).await;
         sleep(Duration::from_millis(5)).await;
     }
+    assert!(ended > 0, "in the midst of a batch");
     let error = purging.await.expect("no panic").expect_err("its connection was ended");
     assert!(error.is_retryable(), "{error}");
     assert_eq!(site.number(OLD).await, 500);
