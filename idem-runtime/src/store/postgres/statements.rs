@@ -48,10 +48,11 @@ const INTO: &str = "(key, status, job, template, mode, on_stale, owner, attempt,
 const RECORD: &str = "{status} AS status, job, template, mode, on_stale, owner,
     COALESCE(fence, 0) AS fence, COALESCE(attempt, 0) AS attempt, COALESCE(takeovers, 0) AS takeovers, lease_until,
     fingerprint, result, error, worker, expires_at, alerted_at, {born} AS created_at, {done} AS completed_at, {now}";
-const NO_RECORD: &str =
-    "NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint,
-    NULL::integer, NULL::integer, NULL::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint,
-    NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint";
+const NO_RECORD: &str = "NULL::text AS status, NULL::text AS job, NULL::text AS template, NULL::text AS mode,
+    NULL::text AS on_stale, NULL::text AS owner, NULL::bigint AS fence, NULL::integer AS attempt,
+    NULL::integer AS takeovers, NULL::bigint AS lease_until, NULL::text AS fingerprint, NULL::text AS result,
+    NULL::text AS error, NULL::text AS worker, NULL::bigint AS expires_at, NULL::bigint AS alerted_at,
+    NULL::bigint AS created_at, NULL::bigint AS completed_at, NULL::bigint";
 
 /// Claims or reads. The rows that were there are read from the snapshot of the statement's beginning, in which the
 /// ones it makes do not show.
