@@ -211,20 +211,15 @@ impl<'a> Tokens<'a> {
     /// The three steps of a transactional job: the transaction cannot be a parameter of the body's closure, whose
     /// future would stop being `Send`.
     fn steps(&self, transaction: &Transaction, classify: &TokenStream) -> TokenStream {
-        let Self { plan, span, krate, call } = self;
+        let Self { span, krate, call, .. } = self;
         let (guard, answer) = (local("__idem_guard", *span), local("__idem_answer", *span));
+        let is_mut = transaction.is_mut.then(|| quote_spanned!(*span=> mut));
         let tx = &transaction.ident;
-        let at = Span::call_site().located_at(parameter_type(&plan.function.sig, tx));
-        let (reborrowed, is_mut) = if transaction.is_mut {
-            (quote_spanned!(at=> &mut **&mut #tx), Some(quote_spanned!(*span=> mut)))
-        } else {
-            (quote_spanned!(at=> &mut *#tx), None)
-        };
+        let taken = transaction.take(krate);
         let body = Ident::new(if classify.is_empty() { "tx_body" } else { "tx_body_classified" }, *span);
-        let begin = quote_spanned!(at=> #krate::__private::tx_begin);
         let closure = self.closure();
         quote_spanned! {*span=>
-            let (#call, mut #guard) = match #begin(#call, #reborrowed, || ()).await {
+            let (#call, mut #guard) = match #krate::__private::tx_begin(#call, #taken, || ()).await {
                 ::core::ops::ControlFlow::Continue(#answer) => #answer,
                 ::core::ops::ControlFlow::Break(#answer) => return #answer,
             };
@@ -316,16 +311,6 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Where the type of a parameter stands.
-fn parameter_type(sig: &Signature, name: &Ident) -> Span {
-    let typed = sig.inputs.iter().filter_map(|input| match input {
-        FnArg::Typed(typed) => Some(typed),
-        FnArg::Receiver(_) => None,
-    });
-    let mut named = typed.filter(|typed| matches!(&*typed.pat, Pat::Ident(pat) if pat.ident == *name));
-    named.next().map_or_else(|| name.span(), |typed| typed.ty.span())
-}
-
 /// A name that no name of the user's can mean.
 fn local(name: &str, at: Span) -> Ident {
     Ident::new(name, Span::mixed_site().located_at(at))
@@ -339,7 +324,7 @@ fn borrow(part: &Borrow) -> TokenStream {
 }
 
 /// The same tokens at one span, but for `$crate`, whose context is its meaning.
-fn relocate(tokens: TokenStream, span: Span) -> TokenStream {
+pub(crate) fn relocate(tokens: TokenStream, span: Span) -> TokenStream {
     let move_to = |mut token: TokenTree| {
         match &mut token {
             TokenTree::Group(group) => {

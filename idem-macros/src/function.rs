@@ -48,6 +48,21 @@ pub(crate) enum ParameterKind<'a> {
     Conditional(&'a Attribute),
 }
 
+impl Parameter<'_> {
+    /// The pattern around the name, or the name.
+    pub(crate) fn pattern(&self) -> &dyn ToTokens {
+        match &self.kind {
+            ParameterKind::Destructured(pattern) => pattern,
+            _ => &self.ident,
+        }
+    }
+
+    /// A name that `#[async_trait]` made for a destructured parameter.
+    pub(crate) fn is_made_up(&self) -> bool {
+        self.name.strip_prefix("__arg").is_some_and(|rest| rest.parse::<u32>().is_ok())
+    }
+}
+
 impl Function {
     /// Reads the item, and refuses what cannot be a job. `None` where nothing more can be said of it.
     pub(crate) fn parse(item: TokenStream, errors: &mut Errors) -> Option<Self> {
@@ -325,7 +340,7 @@ pub(crate) fn borrowed_value(output: &Type) -> Option<Span> {
     )
 }
 
-fn find_impl(ty: &Type) -> Option<Span> {
+pub(crate) fn find_impl(ty: &Type) -> Option<Span> {
     find(ty.to_token_stream(), &|token, _| matches!(token, TokenTree::Ident(ident) if ident == "impl"))
 }
 

@@ -189,11 +189,6 @@ impl Key {
 }
 
 impl Parameter<'_> {
-    /// A name that `#[async_trait]` made for a destructured parameter.
-    fn is_made_up(&self) -> bool {
-        self.name.strip_prefix("__arg").is_some_and(|rest| rest.parse::<u32>().is_ok())
-    }
-
     /// Refuses what a key or a fingerprint cannot name.
     fn check_nameable(&self, function: &Function, errors: &mut Errors) {
         let name = &self.name;

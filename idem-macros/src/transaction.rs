@@ -1,18 +1,22 @@
 //! The parameter that holds the caller's transaction.
 
-use proc_macro2::{Ident, Span};
-use syn::{FnArg, Pat, PatType, Type, ext::IdentExt, spanned::Spanned};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote_spanned;
+use syn::{Error, FnArg, Pat, PatType, Type, ext::IdentExt, spanned::Spanned};
 
 use crate::{
     args::{Args, Mode},
     errors::{Errors, did_you_mean, list},
-    function::{Flavor, Function, ungrouped},
+    expand::relocate,
+    function::{Flavor, Function, Parameter, find_impl, ungrouped},
 };
 
 /// What the expansion needs of it.
 pub(crate) struct Transaction {
     pub(crate) ident: Ident,
     pub(crate) is_mut: bool,
+    /// What the reference is to.
+    ty: Type,
 }
 
 /// The name where none is said.
@@ -54,12 +58,36 @@ impl Transaction {
         check_type(parameter, errors);
         let Pat::Ident(name) = &*parameter.pat else { return None };
         if let Some(cfg) = parameter.attrs.iter().find(|attr| attr.path().is_ident("cfg")) {
-            errors.push(syn::Error::new_spanned(
+            errors.push(Error::new_spanned(
                 cfg,
                 "the transaction can be compiled out, and the job with it has nowhere to run\nremove the `#[cfg]`",
             ));
         }
-        Some(Self { ident: name.ident.clone(), is_mut: name.mutability.is_some() })
+        let Type::Reference(reference) = ungrouped(&parameter.ty) else { return None };
+        Some(Self {
+            ident: name.ident.clone(),
+            is_mut: name.mutability.is_some(),
+            ty: Type::clone(&reference.elem),
+        })
+    }
+
+    /// `tx_guard::<Transaction<'_, Postgres>>(&mut *tx)`. The type is there for an unmet bound, which then stands
+    /// under it.
+    pub(crate) fn take(&self, krate: &TokenStream) -> TokenStream {
+        let span = Span::call_site().located_at(self.ty.span());
+        let krate = relocate(krate.clone(), span);
+        let mut tx = self.ident.clone();
+        tx.set_span(span.resolved_at(tx.span()));
+        let reborrowed = if self.is_mut {
+            quote_spanned!(span=> &mut **&mut #tx)
+        } else {
+            quote_spanned!(span=> &mut *#tx)
+        };
+        let ty = find_impl(&self.ty).is_none().then(|| {
+            let ty = &self.ty;
+            quote_spanned!(span=> ::<#ty>)
+        });
+        quote_spanned!(span=> #krate::__private::tx_guard #ty (#reborrowed))
     }
 }
 
@@ -89,40 +117,59 @@ fn find<'a>(args: &Args, function: &'a Function) -> Option<&'a PatType> {
 }
 
 fn missing(args: &Args, function: &Function, errors: &mut Errors) {
-    let job = &function.sig.ident;
-    let names: Vec<String> = typed(function).filter_map(name_of).collect();
-    let names = || names.iter().map(String::as_str);
-    if let Some(tx) = &args.tx {
-        let wanted = tx.value.unraw().to_string();
-        let near = did_you_mean(&wanted, names(), "");
-        errors.at(
-            tx.span,
-            format!("`{wanted}` is not a parameter of `{job}`{near}\nthe parameters are {}", list(names())),
-        );
+    let (job, wanted) = (&function.sig.ident, wanted(args));
+    let parameters = function.parameters();
+    if let Some(bound) = parameters.iter().find(|parameter| parameter.name == wanted) {
+        errors.push(Error::new_spanned(
+            bound.pattern(),
+            format!(
+                "`{wanted}` is bound by a pattern, and the transaction is a whole parameter of `{job}`\n\
+                 write {}",
+                example(&wanted)
+            ),
+        ));
         return;
     }
-    let candidate = typed(function).filter(|parameter| is_exclusive(&parameter.ty)).find_map(name_of);
-    let remedy = candidate.map_or_else(
-        || "add `tx: &mut sqlx::Transaction<'_, sqlx::Postgres>`, or that of another database".to_owned(),
-        |name| format!("if that is `{name}`, write `tx = {name}`"),
-    );
-    errors.at(
-        args.mode.as_ref().map_or_else(Span::call_site, |mode| mode.span),
-        format!("a `transactional` job runs in its caller's transaction, and `{job}` has no parameter `tx`\n{remedy}"),
-    );
+    let names: Vec<String> = typed(function).filter_map(name_of).collect();
+    let names = || names.iter().map(String::as_str);
+    let mut message = if args.tx.is_some() {
+        let near = did_you_mean(&wanted, names(), "");
+        format!("`{wanted}` is not a parameter of `{job}`{near}\nthe parameters are {}", list(names()))
+    } else {
+        let candidate = typed(function).filter(|parameter| is_exclusive(&parameter.ty)).find_map(name_of);
+        let remedy = candidate.map_or_else(
+            || format!("add {}", example(DEFAULT)),
+            |name| format!("if that is `{name}`, write `tx = {name}`"),
+        );
+        format!(
+            "a `transactional` job runs in its caller's transaction, and `{job}` has no parameter `{wanted}`\n{remedy}"
+        )
+    };
+    if parameters.iter().any(Parameter::is_made_up) {
+        message
+            .push_str("\na destructured parameter has no name here: name it, and take it apart in the body");
+    }
+    let at = args.tx.as_ref().map(|tx| tx.span).or(args.mode.as_ref().map(|mode| mode.span));
+    errors.at(at.unwrap_or_else(Span::call_site), message);
 }
 
 fn check_type(parameter: &PatType, errors: &mut Errors) {
     if !is_exclusive(&parameter.ty) {
         let name = name_of(parameter).unwrap_or_default();
-        errors.at(
-            parameter.ty.span(),
+        errors.push(Error::new_spanned(
+            &parameter.ty,
             format!(
                 "`{name}` is not a `&mut`: the job borrows its caller's transaction, and the caller commits it\n\
-                 write `{name}: &mut sqlx::Transaction<'_, sqlx::Postgres>`, or that of another database"
+                 write {}",
+                example(&name)
             ),
-        );
+        ));
     }
+}
+
+/// How the parameter is written.
+fn example(name: &str) -> String {
+    format!("`{name}: &mut sqlx::Transaction<'_, sqlx::Postgres>`, or that of another database")
 }
 
 fn is_exclusive(ty: &Type) -> bool {

@@ -4,21 +4,33 @@ use std::{
     pin::pin,
     sync::{Arc, Condvar, Mutex, PoisonError},
     task::{Context, Poll, Wake, Waker},
+    time::{Duration, Instant},
 };
 
 use tokio::task::unconstrained;
 
 /// Drives a future on this thread, in or out of any runtime.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    loop {
+        if let Some(output) = block_on_for(Duration::MAX, future.as_mut()) {
+            return output;
+        }
+    }
+}
+
+/// The same for so long; `None` if the future took longer.
+pub(crate) fn block_on_for<F: Future>(patience: Duration, future: F) -> Option<F::Output> {
     // A runtime around this thread rations its task's polls, and renews the ration only when the task has yielded.
     let mut future = pin!(unconstrained(future));
     let signal = Arc::new(Signal::default());
     let waker = Waker::from(Arc::clone(&signal));
     let mut context = Context::from_waker(&waker);
+    let began = Instant::now();
     loop {
         match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => signal.wait(),
+            Poll::Ready(output) => return Some(output),
+            Poll::Pending => signal.wait(patience.checked_sub(began.elapsed())?),
         }
     }
 }
@@ -31,11 +43,10 @@ struct Signal {
 }
 
 impl Signal {
-    fn wait(&self) {
-        let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
-        while !std::mem::take(&mut *raised) {
-            raised = self.changed.wait(raised).unwrap_or_else(PoisonError::into_inner);
-        }
+    fn wait(&self, patience: Duration) {
+        let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(raised, patience, |raised| !*raised);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
     }
 }
 
@@ -59,5 +70,12 @@ mod tests {
             answer.send(number).expect("a receiver");
             assert_eq!(block_on(question), Ok(number));
         }
+    }
+
+    #[test]
+    fn what_takes_too_long_is_given_up() {
+        let (answer, question) = oneshot::channel::<()>();
+        assert_eq!(block_on_for(Duration::from_millis(1), question), None);
+        drop(answer);
     }
 }

@@ -104,6 +104,6 @@ pub mod __private {
         job::{ErrorRule, Job, OnStale},
         jobs::JobRef,
         key::render,
-        transact::{Begun, Ended, Guard, tx_begin, tx_body, tx_body_classified, tx_end},
+        transact::{Begun, Ended, Guard, tx_begin, tx_body, tx_body_classified, tx_end, tx_guard},
     };
 }

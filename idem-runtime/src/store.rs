@@ -31,9 +31,11 @@ use crate::{
 };
 
 pub mod memory;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -44,7 +46,7 @@ pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Sen
 
 /// A database that keeps the rows. See the [module](self) for the contract.
 pub trait Store: Any + fmt::Debug + Send + Sync {
-    /// What the store is called in logs: `sqlite`, `postgres`, `memory`.
+    /// What the store is called in logs: `sqlite`, `postgres`, `mysql`, `memory`.
     fn name(&self) -> &'static str;
 
     /// How many batches of writes may be under way at once.
@@ -304,16 +306,21 @@ impl Ending {
 }
 
 impl Finish {
+    /// The fence that the row has afterwards.
+    #[must_use]
+    pub fn fence_after(&self) -> i64 {
+        self.fence.saturating_add(i64::from(self.ending.raises_fence()))
+    }
+
     /// Whether a row shows this ending already: its reply was lost. A completion with another result is somebody
     /// else's word: a person's, or a foreign worker's.
     #[must_use]
     pub fn shows_in(&self, record: &Record) -> bool {
-        let fence = self.fence.saturating_add(i64::from(self.ending.raises_fence()));
         let says_so = match &self.ending {
             Ending::Completed { result, .. } => record.result == *result,
             _ => true,
         };
-        record.is_of(&self.owner, fence) && record.status == self.ending.status() && says_so
+        record.is_of(&self.owner, self.fence_after()) && record.status == self.ending.status() && says_so
     }
 }
 
@@ -439,18 +446,23 @@ pub fn open(options: &StoreOptions) -> Result<Arc<dyn Store>, Error> {
         "sqlite" => Ok(Arc::new(sqlite::SqliteStore::open(options)?)),
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => Ok(Arc::new(postgres::PostgresStore::open(options)?)),
+        #[cfg(feature = "mysql")]
+        "mysql" | "mariadb" => Ok(Arc::new(mysql::MySqlStore::open(options)?)),
         #[cfg(not(feature = "sqlite"))]
         "sqlite" => Err(missing_feature("sqlite")),
         #[cfg(not(feature = "postgres"))]
         "postgres" | "postgresql" => Err(missing_feature("postgres")),
+        #[cfg(not(feature = "mysql"))]
+        "mysql" | "mariadb" => Err(missing_feature("mysql")),
         _ => Err(Error::config(format!(
-            "`{}` is not a database URL; write `sqlite://idem.db`, `postgres://user@host/database` or `memory:`",
+            "`{}` is not a database URL; write `sqlite://idem.db`, `postgres://user@host/database`, \
+             `mysql://user@host/database` or `memory:`",
             without_password(&options.url)
         ))),
     }
 }
 
-#[cfg(not(all(feature = "sqlite", feature = "postgres")))]
+#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "mysql")))]
 fn missing_feature(feature: &str) -> Error {
     Error::config(format!(
         "this build cannot speak `{feature}`; add `features = [\"{feature}\"]` to `idem-runtime` in Cargo.toml"

@@ -2,10 +2,7 @@
 
 use std::{any::type_name, fmt, ops::ControlFlow};
 
-use sqlx_core::{
-    database::Database,
-    transaction::{Transaction as SqlxTransaction, TransactionManager},
-};
+use sqlx_core::{database::Database, transaction::Transaction as SqlxTransaction};
 
 use crate::{
     call::{Call, Edge},
@@ -33,9 +30,9 @@ pub trait Transact: Send {
         savepoint: &'a mut Savepoint,
     ) -> Option<Box<dyn Transaction + 'a>>;
 
-    /// Has the innermost savepoint rolled back before anything else is done.
+    /// Has the savepoint undone before anything else is done.
     #[doc(hidden)]
-    fn abandon(&mut self);
+    fn abandon(&mut self, savepoint: &Savepoint);
 
     /// What it is, for a message.
     #[doc(hidden)]
@@ -56,9 +53,11 @@ pub trait TransactDatabase: Database {
         store: &'a dyn Store,
         savepoint: &'a mut Savepoint,
     ) -> Option<Box<dyn Transaction + 'a>>;
+
+    #[doc(hidden)]
+    fn abandon(connection: &mut Self::Connection, savepoint: &Savepoint);
 }
 
-#[diagnostic::do_not_recommend]
 impl<DB: TransactDatabase> Transact for SqlxTransaction<'_, DB> {
     fn enlist<'a>(
         &'a mut self,
@@ -68,8 +67,8 @@ impl<DB: TransactDatabase> Transact for SqlxTransaction<'_, DB> {
         DB::enlist(self, store, savepoint)
     }
 
-    fn abandon(&mut self) {
-        DB::TransactionManager::start_rollback(self);
+    fn abandon(&mut self, savepoint: &Savepoint) {
+        DB::abandon(self, savepoint);
     }
 
     fn describe() -> &'static str {
@@ -81,6 +80,7 @@ impl<DB: TransactDatabase> Transact for SqlxTransaction<'_, DB> {
 macro_rules! connection {
     ($feature:literal, $database:ty, $connection:ty) => {
         #[cfg(feature = $feature)]
+        #[diagnostic::do_not_recommend]
         impl Transact for $connection {
             fn enlist<'a>(
                 &'a mut self,
@@ -90,8 +90,8 @@ macro_rules! connection {
                 <$database>::enlist(self, store, savepoint)
             }
 
-            fn abandon(&mut self) {
-                <$database as Database>::TransactionManager::start_rollback(self);
+            fn abandon(&mut self, savepoint: &Savepoint) {
+                <$database>::abandon(self, savepoint);
             }
 
             fn describe() -> &'static str {
@@ -101,52 +101,57 @@ macro_rules! connection {
     };
 }
 
+connection!("mysql", sqlx::MySql, sqlx::MySqlConnection);
 connection!("postgres", sqlx::Postgres, sqlx::PgConnection);
 connection!("sqlite", sqlx::Sqlite, sqlx::SqliteConnection);
 
 /// The caller's transaction while a job runs in it. Dropping it undoes what the job did so far.
-pub struct Guard<'t, X> {
+pub struct Guard<'t, X: ?Sized> {
     tx: &'t mut X,
     savepoint: Savepoint,
     wire: Wire<X>,
 }
 
-type Enlisting<X> =
-    for<'a> fn(&'a mut X, &'a dyn Store, &'a mut Savepoint) -> Option<Box<dyn Transaction + 'a>>;
-
-/// What is to be done with the transaction, as plain functions: so that only the first step has a bound.
-struct Wire<X> {
-    enlist: Enlisting<X>,
-    abandon: fn(&mut X),
-    describe: fn() -> &'static str,
+/// What is to be done with the transaction, as plain functions: so that nothing but their making has a bound, and a
+/// type that is no transaction is told of once.
+struct Wire<X: ?Sized> {
+    enlist: for<'a, 't> fn(&'a mut Guard<'t, X>) -> &'a mut (dyn Enlist + 'a),
+    abandon: fn(&mut X, &Savepoint),
 }
 
-impl<X> Guard<'_, X> {
+/// Takes the transaction, before anything is done in it.
+pub fn tx_guard<X: Transact + ?Sized>(tx: &mut X) -> Guard<'_, X> {
+    Guard { tx, savepoint: Savepoint::default(), wire: Wire { enlist: |guard| guard, abandon: X::abandon } }
+}
+
+impl<X: ?Sized> Guard<'_, X> {
     /// The transaction, for the body.
     pub fn tx(&mut self) -> &mut X {
         self.tx
     }
+
+    fn enlist(&mut self) -> &mut dyn Enlist {
+        (self.wire.enlist)(self)
+    }
 }
 
-impl<X: Send> Enlist for Guard<'_, X> {
+impl<X: Transact + ?Sized> Enlist for Guard<'_, X> {
     fn transaction<'a>(&'a mut self, store: &'a dyn Store) -> Option<Box<dyn Transaction + 'a>> {
-        (self.wire.enlist)(self.tx, store, &mut self.savepoint)
+        self.tx.enlist(store, &mut self.savepoint)
     }
 
     fn describe(&self) -> &'static str {
-        (self.wire.describe)()
+        X::describe()
     }
 }
 
-impl<X> Drop for Guard<'_, X> {
+impl<X: ?Sized> Drop for Guard<'_, X> {
     fn drop(&mut self) {
-        if self.savepoint.is_open {
-            (self.wire.abandon)(self.tx);
-        }
+        (self.wire.abandon)(self.tx, &self.savepoint);
     }
 }
 
-impl<X> fmt::Debug for Guard<'_, X> {
+impl<X: ?Sized> fmt::Debug for Guard<'_, X> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard").field("savepoint", &self.savepoint).finish_non_exhaustive()
     }
@@ -183,15 +188,13 @@ impl<R, E> fmt::Debug for Ended<R, E> {
 /// Opens the savepoint and makes the claim, or answers the call.
 ///
 /// The type of `place` tells where the function stands, as that of the body's closure does for other modes.
-pub async fn tx_begin<R, T, E, X: Transact, P>(
+pub async fn tx_begin<'t, R, T, E, X: ?Sized, P>(
     call: Call<R, T, E>,
-    tx: &mut X,
+    mut guard: Guard<'t, X>,
     _place: P,
-) -> ControlFlow<R, (Begun<R, E>, Guard<'_, X>)> {
+) -> ControlFlow<R, (Begun<R, E>, Guard<'t, X>)> {
     let Call { ticket, edge, .. } = call;
-    let wire = Wire { enlist: X::enlist, abandon: X::abandon, describe: X::describe };
-    let mut guard = Guard { tx, savepoint: Savepoint::default(), wire };
-    let admission = Box::pin(run::begin(ticket, type_name::<P>(), &mut guard)).await;
+    let admission = Box::pin(run::begin(ticket, type_name::<P>(), guard.enlist())).await;
     match edge.answer(admission) {
         Ok(execution) => ControlFlow::Continue((Begun { execution, edge }, guard)),
         Err(answer) => ControlFlow::Break(answer),
@@ -230,9 +233,9 @@ async fn attend<R, E>(
 }
 
 /// Completes the claim and releases the savepoint, or undoes all.
-pub async fn tx_end<R, E, X: Send>(ended: Ended<R, E>, mut guard: Guard<'_, X>) -> R {
+pub async fn tx_end<R, E, X: ?Sized>(ended: Ended<R, E>, mut guard: Guard<'_, X>) -> R {
     let Ended { execution, edge, returned, ending } = ended;
-    match Box::pin(run::end(execution, ending, &mut guard)).await {
+    match Box::pin(run::end(execution, ending, guard.enlist())).await {
         Ok(()) => returned,
         Err(error) => {
             drop(returned);

@@ -346,10 +346,10 @@ async fn a_lease_that_was_renewed_after_its_end_is_alive_again(site: &Site) {
 
 async fn a_resolution_waits_for_a_foreign_writer(site: &Site) {
     let w = site.worker().await;
-    site.execute("INSERT INTO idempotency_keys (key, status) VALUES ('heard:a', 'needs_review')").await;
+    site.execute("INSERT INTO idempotency_keys (\"key\", status) VALUES ('heard:a', 'needs_review')").await;
     let mut foreign = site.connection().await;
     foreign.execute(if site.backend() == Backend::Sqlite { "BEGIN IMMEDIATE" } else { "BEGIN" }).await;
-    foreign.execute("UPDATE idempotency_keys SET worker = worker WHERE key = 'heard:a'").await;
+    foreign.execute("UPDATE idempotency_keys SET worker = worker WHERE \"key\" = 'heard:a'").await;
     let resolving = tokio::spawn({
         let idem = w.idem.clone();
         async move { idem.resolve("heard:a", Resolution::Retry).await }
@@ -402,7 +402,7 @@ async fn a_database_that_cannot_hold_every_text_is_refused(site: &Site) {
 
 async fn a_state_that_is_not_ours_is_not_asked_for_again_at_once(site: &Site) {
     let w = site.worker().await;
-    site.execute("INSERT INTO idempotency_keys (key, status) VALUES ('heard:a', 'paused')").await;
+    site.execute("INSERT INTO idempotency_keys (\"key\", status) VALUES ('heard:a', 'paused')").await;
     let error = refused(ErrorKind::InProgress, heard(&w, "a")).await;
     assert_eq!(error.retry_after(), Some(Duration::from_mins(1)));
 }

@@ -38,6 +38,7 @@ macro_rules! conformance {
         on!(memory: Memory, $every);
         on!(sqlite: Sqlite, $every $databases $one_writer);
         on!(postgres: Postgres, $every $databases $row_locks);
+        on!(mysql: Mysql, $every $databases $row_locks);
     };
 }
 

@@ -9,4 +9,5 @@ mod examples;
 #[path = "../ui/pass/mod.rs"]
 mod pass;
 mod plans;
+mod transact;
 mod ui;

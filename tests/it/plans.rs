@@ -114,7 +114,7 @@ async fn a_plan_made_on_an_empty_table_goes_through_the_key_of_a_big_one() {
                 raw_sql(statistics).execute(&mut raw).await.expect("an answer");
             }
         }
-        let grow = "INSERT INTO idempotency_keys (key, status, error)
+        let grow = "INSERT INTO idempotency_keys (\"key\", status, error)
             SELECT 'grown:' || n, 'completed', repeat('x', 100) FROM generate_series(1, 200000) AS n";
         raw_sql(grow).execute(&mut raw).await.expect("an answer");
 

@@ -15,4 +15,4 @@ pub use child::Child;
 pub use ledger::Ledger;
 pub use log::{Capture, Event};
 pub use proxy::Proxy;
-pub use servers::{Backend, Database};
+pub use servers::{Backend, Database, mysql_in_standard_words};

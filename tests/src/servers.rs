@@ -4,4 +4,4 @@ mod backend;
 mod database;
 
 pub use backend::Backend;
-pub use database::Database;
+pub use database::{Database, mysql_in_standard_words};

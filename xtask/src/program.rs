@@ -44,6 +44,19 @@ pub(crate) fn output(command: &mut Command, interrupt: &Interrupt) -> Result<Str
     Ok(stdout)
 }
 
+/// Starts what goes on beside us, until it is ended with [`kill`].
+pub(crate) fn start(command: &mut Command) -> Result<Child> {
+    spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+/// Ends it at once, with all that it has started.
+pub(crate) fn kill(child: &mut Child) -> Result<()> {
+    // Where it has ended by itself, there may be no such group.
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    child.wait()?;
+    Ok(())
+}
+
 fn spawn(command: &mut Command) -> Result<Child> {
     let spawned = command.process_group(0).spawn();
     spawned.with_context(|| format!("cannot run `{}`", command.get_program().display()))

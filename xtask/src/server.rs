@@ -1,7 +1,9 @@
 //! The servers a run can have, one file each.
 
 mod account;
+mod mysql;
 mod postgres;
+mod secret;
 
 use std::fmt;
 
@@ -10,7 +12,7 @@ use anyhow::Result;
 use crate::{fleet::Fleet, interrupt::Interrupt};
 
 /// In the order they start; one may stand on those before it.
-pub(crate) const SERVERS: &[Server] = &[postgres::SERVER];
+pub(crate) const SERVERS: &[Server] = &[postgres::SERVER, mysql::SERVER];
 
 /// A kind of server.
 #[derive(Debug)]

@@ -106,9 +106,6 @@ impl Call {
                 store.name(),
             )));
         };
-        if !transaction.is_open() {
-            return Err(Error::NotInTransaction { key: self.key.clone() });
-        }
         transaction.begin().await.map_err(|halt| self.halted(halt))?;
         let admitted = self.claim_inside(&mut *transaction).await;
         if let Ok(Admitted::Run(_)) = admitted {
@@ -239,13 +236,15 @@ impl Execution {
 
     /// Undoes what the body did, and makes sure that this was all there was to undo.
     async fn undo(&self, transaction: &mut dyn Transaction) -> Result<(), Error> {
+        let is_open = transaction.is_open();
         let stands = match transaction.read(&self.stored).await {
+            Ok(_) if !is_open => true,
             Ok(record) => {
                 record.is_some_and(|record| record.owner == self.owner && record.fence == self.context.fence)
             }
             Err(Halt::Lost(_)) => false,
             // What the body ran into. The rollback shows whether the savepoint stands.
-            Err(_) => true,
+            Err(_) => is_open,
         };
         transaction.roll_back().await.map_err(|halt| self.halted(halt))?;
         if stands { Ok(()) } else { Err(self.lost(GONE)) }
@@ -303,6 +302,7 @@ fn halted(key: &Key, halt: Halt) -> Error {
         Halt::Locked => {
             Error::TransactionConflict { key, source: "another transaction holds the row".into() }
         }
+        Halt::Outside => Error::NotInTransaction { key },
         Halt::Conflict(source) => Error::TransactionConflict { key, source },
         Halt::Aborted(source) | Halt::Lost(source) => Error::TransactionLost { key, source },
         Halt::Refused(error) => {

@@ -14,6 +14,7 @@ use std::{
 
 use sqlx::{
     PgConnection, Postgres,
+    error::DatabaseError,
     postgres::{PgArguments, PgConnectOptions, PgRow},
     query::Query,
 };
@@ -73,7 +74,7 @@ impl PostgresStore {
             Some(_) => connect,
             None => connect.application_name("idem"),
         };
-        let table = Table::of(options)?;
+        let table = Table::of(options, Postgres::QUOTE)?;
         let writers = options.connections.max(1);
         Ok(Self {
             unfound: Statements::of(&table),
@@ -389,23 +390,29 @@ impl TransactDatabase for Postgres {
         let store = (store as &dyn Any).downcast_ref()?;
         Some(Box::new(PostgresTransaction { store, connection, savepoint }))
     }
+
+    fn abandon(connection: &mut PgConnection, savepoint: &Savepoint) {
+        transaction::abandon(connection, savepoint);
+    }
 }
 
 impl Dialect for Postgres {
-    fn fault(code: &str) -> Fault {
-        match code {
+    const QUOTE: char = '"';
+
+    fn fault(error: &dyn DatabaseError) -> Fault {
+        match error.code().as_deref().unwrap_or_default() {
             // serialization_failure, deadlock_detected
             "40001" | "40P01" => Fault::Collision,
             // lock_not_available
             "55P03" => Fault::Locked,
             // query_canceled, too_many_connections, a full disk and the like
             "57014" => Fault::Busy,
-            _ if code.starts_with("53") || code.starts_with("58") => Fault::Busy,
+            code if code.starts_with("53") || code.starts_with("58") => Fault::Busy,
             // read_only_sql_transaction: this server is not the primary any more. A prepared statement that the
             // server does not know, knows already, or will not carry out as it was prepared. The rest: the server
             // ended the connection.
             "25006" | "26000" | "42P05" | "0A000" => Fault::Connection,
-            _ if code.starts_with("08") || code.starts_with("57P") => Fault::Connection,
+            code if code.starts_with("08") || code.starts_with("57P") => Fault::Connection,
             _ => Fault::Refused,
         }
     }

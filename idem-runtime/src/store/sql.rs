@@ -4,6 +4,8 @@ mod batch;
 mod cells;
 mod connections;
 mod fault;
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
+mod json;
 mod params;
 pub(crate) mod savepoint;
 mod shape;
@@ -11,14 +13,20 @@ mod table;
 
 use std::{borrow::Cow, time::Duration};
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use self::connections::Held;
+#[cfg(feature = "mysql")]
+pub(crate) use self::json::documents;
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
+pub(crate) use self::json::to_json;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) use self::params::bind_finish;
 pub(crate) use self::{
     batch::Batch,
     cells::{Cells, record},
     connections::{Connections, explain},
     fault::{Dialect, Fault, permanent, restless},
-    params::{FinishParams, NewRowParams, RenewParams, bind_audit, bind_expected, bind_finish, bind_row},
+    params::{FinishParams, NewRowParams, RenewParams, bind_audit, bind_expected, bind_row},
     shape::{Column, Found, Shape, missing},
     table::{Sql, Table},
 };

@@ -12,9 +12,9 @@ use std::{
     time::Duration,
 };
 
-use serde::Serialize;
 use sqlx::{
     ConnectOptions, Connection, Row, Sqlite, SqliteConnection,
+    error::DatabaseError,
     query::Query,
     sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous},
 };
@@ -25,12 +25,11 @@ use crate::{
     error::Error,
     record::{Record, Version},
     store::{
-        Answer, Audit, ErrorClass, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError,
-        StoreOptions,
+        Answer, Audit, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError, StoreOptions,
         sql::{
             ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, Held, NewRowParams,
             RenewParams, Table, bind_audit, bind_expected, bind_finish, bind_row, explain, record, restless,
-            unreplaced,
+            to_json, unreplaced,
         },
         transaction::{Savepoint, Transaction},
     },
@@ -74,7 +73,7 @@ impl SqliteStore {
     /// [`Error::Config`] for a malformed URL, or a table name that is not an identifier.
     pub fn open(options: &StoreOptions) -> Result<Self, Error> {
         let target = Target::of(&options.url)?;
-        let mut table = Table::of(options)?;
+        let mut table = Table::of(options, Sqlite::QUOTE)?;
         match table.schema() {
             None => {}
             Some("main") => table = table.without_schema(),
@@ -126,7 +125,7 @@ impl SqliteStore {
         let query = match keys[..] {
             [] => return Ok(Vec::new()),
             [key] => sqlx::query(&self.statements.read_one).bind(key),
-            _ => sqlx::query(&self.statements.read_many).bind(json(READING, &keys)?),
+            _ => sqlx::query(&self.statements.read_many).bind(to_json(READING, &keys)?),
         };
         let rows = match &self.reader {
             Some(reader) => {
@@ -160,7 +159,7 @@ impl SqliteStore {
             } else {
                 let rows: Vec<_> =
                     batch.open().map(|insert| NewRowParams::of(&insert.key, &insert.row)).collect();
-                sqlx::query(&self.statements.insert_many).bind(json(CLAIMING, &rows)?)
+                sqlx::query(&self.statements.insert_many).bind(to_json(CLAIMING, &rows)?)
             };
             batch.answer_written(&self.write(CLAIMING, query).await?)?;
             if batch.is_done() {
@@ -232,7 +231,7 @@ impl SqliteStore {
                 self.finish_statement(finish)
             } else {
                 let endings: Vec<_> = batch.open().map(FinishParams::of).collect();
-                sqlx::query(&self.statements.finish_many).bind(json(FINISHING, &endings)?)
+                sqlx::query(&self.statements.finish_many).bind(to_json(FINISHING, &endings)?)
             };
             batch.answer_written(&self.write(FINISHING, query).await?)?;
             if batch.is_done() {
@@ -250,7 +249,7 @@ impl SqliteStore {
     async fn renew_all(&self, items: &[Renew]) -> Result<Vec<Renewal>, StoreError> {
         let mut batch = Batch::of(items, |renew| &renew.key);
         let leases: Vec<_> = batch.open().map(RenewParams::of).collect();
-        let query = sqlx::query(&self.statements.renew).bind(json(RENEWING, &leases)?);
+        let query = sqlx::query(&self.statements.renew).bind(to_json(RENEWING, &leases)?);
         for row in self.write(RENEWING, query).await? {
             batch.answer(Cells::of(&row).next()?, |_| Some(Renewal::Renewed));
         }
@@ -313,10 +312,6 @@ type Statement = Query<'static, Sqlite, SqliteArguments>;
 
 /// A transaction that will write takes its lock at once: one that began by reading could not wait for it.
 const BEGIN: &str = "BEGIN IMMEDIATE";
-
-fn json(context: &'static str, rows: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(rows).map_err(|error| StoreError::new(ErrorClass::Permanent, context, error))
-}
 
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -383,10 +378,17 @@ impl TransactDatabase for Sqlite {
         let store = (store as &dyn Any).downcast_ref()?;
         Some(Box::new(SqliteTransaction { store, connection, savepoint }))
     }
+
+    fn abandon(connection: &mut SqliteConnection, savepoint: &Savepoint) {
+        transaction::abandon(connection, savepoint);
+    }
 }
 
 impl Dialect for Sqlite {
-    fn fault(code: &str) -> Fault {
+    const QUOTE: char = '"';
+
+    fn fault(error: &dyn DatabaseError) -> Fault {
+        let code = error.code().unwrap_or_default();
         // The lower byte is the primary code; the rest refines it.
         match code.parse::<i32>().map(|code| (code & 0xff, code)) {
             // SQLITE_READONLY_DBMOVED, SQLITE_IOERR

@@ -17,6 +17,8 @@ type Source = Box<dyn StdError + Send + Sync>;
 pub enum Halt {
     /// Another transaction held the row for longer than the step was to wait.
     Locked,
+    /// No transaction is open on the connection.
+    Outside,
     /// Only the whole transaction can be tried again.
     Conflict(Source),
     /// An earlier statement failed: the transaction takes nothing but a rollback, if only to a savepoint.
@@ -30,8 +32,10 @@ pub enum Halt {
 /// The savepoint around one execution, for whoever has to undo it.
 #[derive(Debug, Default)]
 pub struct Savepoint {
-    /// What is done from here on can be undone by itself.
-    pub is_open: bool,
+    /// How deep it is, as sqlx counts, for as long as it is open.
+    pub level: Option<usize>,
+    /// Its end is under way.
+    pub is_ending: bool,
     /// A setting of the caller's that is put back after a step has changed it.
     pub setting: Option<String>,
 }
@@ -39,7 +43,7 @@ pub struct Savepoint {
 /// The rows of the table, in an open transaction that is not ours. A step that is dropped half way leaves the
 /// transaction so that the savepoint can still be rolled back.
 pub trait Transaction: Send {
-    /// Whether a transaction is open at all.
+    /// Whether the savepoint is still open. sqlx undoes it where one inside of it could not be begun.
     fn is_open(&self) -> bool;
 
     /// Opens the savepoint.

@@ -159,7 +159,7 @@ async fn stop(site: &Site, child: &mut Child, key: &str) {
             hand.execute("PRAGMA busy_timeout = 100").await;
             hand.try_execute("BEGIN IMMEDIATE; ROLLBACK").await
         } else {
-            let lock = format!("SELECT 1 FROM idempotency_keys WHERE key = '{key}' FOR UPDATE NOWAIT");
+            let lock = format!("SELECT 1 FROM idempotency_keys WHERE \"key\" = '{key}' FOR UPDATE NOWAIT");
             hand.try_execute(&lock).await
         };
         if free.is_ok() {

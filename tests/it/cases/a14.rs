@@ -243,6 +243,7 @@ const MANY: i64 = 200_000;
 async fn fill(site: &Site, rows: i64) {
     let numbers = match site.backend() {
         Backend::Memory => panic!("memory knows no SQL"),
+        Backend::Mysql => panic!("MySQL's words are missing here"),
         Backend::Sqlite => format!(
             "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {rows})"
         ),

@@ -132,7 +132,7 @@ impl Jam {
             return Self::Writer(hand);
         }
         hand.execute("BEGIN").await;
-        hand.execute(&format!("SELECT 1 FROM idempotency_keys WHERE key = '{key}' FOR UPDATE")).await;
+        hand.execute(&format!("SELECT 1 FROM idempotency_keys WHERE \"key\" = '{key}' FOR UPDATE")).await;
         Self::Lock(hand)
     }
 
@@ -192,7 +192,7 @@ pub(super) async fn c2_a_recorded_effect_whose_caller_leaves_is_recorded(site: &
         Jam::of(site, "c2-mail:x").await
     } else {
         let mut hand = site.connection().await;
-        hand.execute("BEGIN; INSERT INTO idempotency_keys (key) VALUES ('c2-mail:x')").await;
+        hand.execute("BEGIN; INSERT INTO idempotency_keys (\"key\") VALUES ('c2-mail:x')").await;
         Jam::Lock(hand)
     };
     drop_while_recording(call, &gate).await;
@@ -234,7 +234,7 @@ pub(super) async fn c2_a_claim_that_waits_when_its_caller_leaves_is_withdrawn(si
         Jam::of(site, "c2-brief:1").await
     } else {
         let mut hand = site.connection().await;
-        hand.execute("BEGIN; INSERT INTO idempotency_keys (key) VALUES ('c2-brief:1')").await;
+        hand.execute("BEGIN; INSERT INTO idempotency_keys (\"key\") VALUES ('c2-brief:1')").await;
         Jam::Lock(hand)
     };
     for _ in 0..5 {

@@ -95,7 +95,7 @@ pub(super) async fn c3_a_completion_waits_for_a_busy_database(site: &Site) {
     if site.backend() == Backend::Sqlite {
         hand.execute("BEGIN IMMEDIATE").await;
     } else {
-        hand.execute("BEGIN; SELECT 1 FROM idempotency_keys WHERE key = 'c3-busy:1' FOR UPDATE").await;
+        hand.execute("BEGIN; SELECT 1 FROM idempotency_keys WHERE \"key\" = 'c3-busy:1' FOR UPDATE").await;
     }
     gate.open();
     // Longer than its lease: nobody can take it over while the row is held.

@@ -43,7 +43,7 @@ type Called = JoinHandle<(Result<String, Error>, Option<Outcome>)>;
 async fn meet(site: &Site, w: &Worker, id: &str, columns: &str, values: &str) -> (Connected, Called) {
     let mut hand = site.connection().await;
     hand.execute("BEGIN").await;
-    let insert = format!("INSERT INTO idempotency_keys (key{columns}) VALUES ('c6:{id}'{values})");
+    let insert = format!("INSERT INTO idempotency_keys (\"key\"{columns}) VALUES ('c6:{id}'{values})");
     hand.execute(&insert).await;
     let call = tokio::spawn({
         let (w, id) = (w.clone(), id.to_owned());
@@ -79,7 +79,7 @@ pub(super) async fn c6_a_claim_that_meets_an_uncommitted_one_learns_what_became_
         assert_eq!(outcome, Some(Outcome::Executed), "{level}: {result:?}");
 
         let (mut hand, call) = meet(site, &w, &id("deleted"), "", "").await;
-        hand.execute(&format!("COMMIT; DELETE FROM idempotency_keys WHERE key = 'c6:{}'", id("deleted")))
+        hand.execute(&format!("COMMIT; DELETE FROM idempotency_keys WHERE \"key\" = 'c6:{}'", id("deleted")))
             .await;
         let (result, outcome) = call.await.expect("no panic");
         match outcome {
@@ -106,11 +106,11 @@ pub(super) async fn c6_a_row_that_is_gone_when_it_is_read_is_claimed_again(site:
                     for _ in 0..3 {
                         let key = format!("c6:{prefix}-{id}");
                         let insert = format!(
-                            "INSERT INTO idempotency_keys (key, status, completed_at, result)
+                            "INSERT INTO idempotency_keys (\"key\", status, completed_at, result)
                              VALUES ('{key}', 'completed', CURRENT_TIMESTAMP, '\"theirs\"') ON CONFLICT DO NOTHING"
                         );
                         let delete =
-                            format!("DELETE FROM idempotency_keys WHERE key = '{key}' AND owner IS NULL");
+                            format!("DELETE FROM idempotency_keys WHERE \"key\" = '{key}' AND owner IS NULL");
                         // Under the stricter levels the other side's writes may be refused; ours may not.
                         for statement in [insert, delete] {
                             let _ = hand.try_execute(&statement).await;
@@ -173,7 +173,7 @@ pub(super) async fn c6_a_record_that_meets_an_uncommitted_row_is_written_in_the_
             let id = format!("{}-{}", level.replace(' ', "-"), end.to_lowercase());
             let mut hand = site.connection().await;
             hand.execute("BEGIN").await;
-            hand.execute(&format!("INSERT INTO idempotency_keys (key) VALUES ('c6-mail:{id}')")).await;
+            hand.execute(&format!("INSERT INTO idempotency_keys (\"key\") VALUES ('c6-mail:{id}')")).await;
             let call = tokio::spawn({
                 let (w, id) = (w.clone(), id.clone());
                 async move { executed(mail(&w, &id)).await }

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use idem_tests::Backend;
 use sqlx::{
-    AssertSqlSafe, PgPool, Row, SqlitePool,
+    AssertSqlSafe, MySqlPool, PgPool, Row, SqlitePool,
+    mysql::MySqlPoolOptions,
     postgres::PgPoolOptions,
     sqlite::{SqliteConnectOptions, SqlitePoolOptions},
 };
@@ -14,6 +15,7 @@ use super::site::Site;
 pub(crate) enum Pool {
     Sqlite(SqlitePool),
     Postgres(PgPool),
+    Mysql(MySqlPool),
 }
 
 impl Pool {
@@ -32,6 +34,10 @@ impl Pool {
                 let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(patience);
                 Self::Postgres(pool.connect(site.database.url()).await.expect("a pool"))
             }
+            Backend::Mysql => {
+                let pool = MySqlPoolOptions::new().max_connections(connections).acquire_timeout(patience);
+                Self::Mysql(pool.connect(site.database.url()).await.expect("a pool"))
+            }
         }
     }
 
@@ -47,6 +53,7 @@ impl Pool {
             Self::Postgres(pool) => {
                 statement.fetch_one(pool).await.map(|row| i64::from(row.get::<i32, _>(0)))
             }
+            Self::Mysql(pool) => statement.fetch_one(pool).await.map(|row| row.get(0)),
         }
     }
 
@@ -61,6 +68,10 @@ impl Pool {
                 let _held = pool.acquire().await.expect("a connection");
                 deed().await
             }
+            Self::Mysql(pool) => {
+                let _held = pool.acquire().await.expect("a connection");
+                deed().await
+            }
         }
     }
 
@@ -69,6 +80,7 @@ impl Pool {
         match self {
             Self::Sqlite(pool) => (pool.size(), pool.num_idle()),
             Self::Postgres(pool) => (pool.size(), pool.num_idle()),
+            Self::Mysql(pool) => (pool.size(), pool.num_idle()),
         }
     }
 }

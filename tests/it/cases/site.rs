@@ -9,9 +9,9 @@ use std::{
 };
 
 use idem_runtime::{Builder, Idem, Record, record::Status};
-use idem_tests::{Backend, Database, Ledger, child};
+use idem_tests::{Backend, Database, Ledger, child, mysql_in_standard_words};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row, SqliteConnection,
+    AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, PgConnection, Row, SqliteConnection,
     sqlite::SqliteConnectOptions,
 };
 use tokio::{
@@ -22,7 +22,7 @@ use tokio::{
 /// How long a case may take, on a machine that is busy with others.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-const URL: &str = "IDEM_CASE_URL";
+pub(crate) const URL: &str = "IDEM_CASE_URL";
 const LEDGER: &str = "IDEM_CASE_LEDGER";
 
 /// A database with its workers.
@@ -106,7 +106,7 @@ impl Site {
     pub(crate) async fn set(&self, key: &str, columns: &str) {
         let key = key.replace('\'', "''");
         let changed =
-            self.execute(&format!("UPDATE idempotency_keys SET {columns} WHERE key = '{key}'")).await;
+            self.execute(&format!("UPDATE idempotency_keys SET {columns} WHERE \"key\" = '{key}'")).await;
         assert_eq!(changed, 1, "one row of {key}");
     }
 
@@ -125,6 +125,7 @@ impl Site {
         match self.backend() {
             Backend::Memory => panic!("memory knows no SQL"),
             Backend::Sqlite => "(CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000)",
+            Backend::Mysql => "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
             Backend::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
         }
     }
@@ -140,6 +141,10 @@ impl Site {
             Backend::Postgres => {
                 Connected::Postgres(PgConnection::connect(self.database.url()).await.expect("a connection"))
             }
+            Backend::Mysql => {
+                let connection = mysql_in_standard_words(self.database.url()).await;
+                Connected::Mysql(connection.expect("a connection"))
+            }
         }
     }
 }
@@ -148,6 +153,7 @@ impl Site {
 pub(crate) enum Connected {
     Sqlite(SqliteConnection),
     Postgres(PgConnection),
+    Mysql(MySqlConnection),
 }
 
 impl Connected {
@@ -163,6 +169,7 @@ impl Connected {
             Self::Postgres(connection) => {
                 statement.execute(connection).await.map(|done| done.rows_affected())
             }
+            Self::Mysql(connection) => statement.execute(connection).await.map(|done| done.rows_affected()),
         }
     }
 
@@ -171,6 +178,7 @@ impl Connected {
         match self {
             Self::Sqlite(connection) => statement.fetch_one(connection).await.map(|row| row.get(0)),
             Self::Postgres(connection) => statement.fetch_one(connection).await.map(|row| row.get(0)),
+            Self::Mysql(connection) => statement.fetch_one(connection).await.map(|row| row.get(0)),
         }
         .unwrap_or_else(|error| panic!("{sql}: {error}"))
     }

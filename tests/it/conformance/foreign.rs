@@ -131,25 +131,31 @@ pub(super) async fn an_unknown_policy_in_a_row_is_the_strictest(s: &Subject) {
 pub(super) async fn moments_written_by_hand_are_read(s: &Subject) {
     // 2024-06-01 12:34:56 UTC
     let second = 1_717_245_296_000_000;
-    let spellings: &[(&str, i64)] = if s.store.name() == "sqlite" {
-        &[
+    let spellings: &[(&str, i64)] = match s.store.name() {
+        "sqlite" => &[
             ("2024-06-01 12:34:56", 0),
             ("2024-06-01T12:34:56", 0),
             ("2024-06-01 12:34:56.25", 250_000),
             ("2024-06-01T12:34:56.789123Z", 789_000), // SQLite keeps milliseconds
-        ]
-    } else {
-        &[
+        ],
+        // The session's time zone counts, which is UTC here.
+        "mysql" => &[
+            ("2024-06-01 12:34:56", 0),
+            ("2024-06-01T12:34:56", 0),
+            ("2024-06-01 12:34:56.25", 250_000),
+            ("2024-06-01 12:34:56.789123", 789_123),
+        ],
+        _ => &[
             ("2024-06-01 12:34:56+00", 0),
             ("2024-06-01 14:34:56.25+02", 250_000),
             ("2024-06-01 18:04:56.789123+05:30", 789_123),
-        ]
+        ],
     };
     for (n, (text, micros)) in spellings.iter().enumerate() {
         let key = format!("billing:{n}");
         s.raw
             .execute(format!(
-                "INSERT INTO idempotency_keys (key, status, created_at, completed_at)
+                "INSERT INTO idempotency_keys (\"key\", status, created_at, completed_at)
                  VALUES ({0}, 'completed', {1}, {1})",
                 quoted(&key),
                 quoted(text)
@@ -163,7 +169,7 @@ pub(super) async fn moments_written_by_hand_are_read(s: &Subject) {
 
 pub(super) async fn the_table_is_as_it_is_documented(s: &Subject) {
     s.raw.begin_by_hand("billing:1").await;
-    let row = "FROM idempotency_keys WHERE key = 'billing:1'";
+    let row = "FROM idempotency_keys WHERE \"key\" = 'billing:1'";
     for column in [
         "job",
         "template",
@@ -182,7 +188,7 @@ pub(super) async fn the_table_is_as_it_is_documented(s: &Subject) {
         assert_eq!(s.raw.number(&format!("SELECT count(*) {row} AND {column} IS NULL")).await, 1, "{column}");
     }
     for column in ["key", "status", "created_at", "fence", "attempt", "takeovers"] {
-        assert_eq!(s.raw.number(&format!("SELECT count({column}) {row}")).await, 1, "{column}");
+        assert_eq!(s.raw.number(&format!("SELECT count(\"{column}\") {row}")).await, 1, "{column}");
     }
     assert_eq!(s.raw.text(&format!("SELECT status {row}")).await, "processing");
 }
@@ -190,14 +196,14 @@ pub(super) async fn the_table_is_as_it_is_documented(s: &Subject) {
 pub(super) async fn what_a_claim_leaves_in_the_table_is_readable_by_hand(s: &Subject) {
     let fence = s.claim("billing:1", 1).await;
     written(s.finish("billing:1", 1, fence, rows::completed(Some("{\"a\":1}"))).await);
-    let row = "FROM idempotency_keys WHERE key = 'billing:1'";
+    let row = "FROM idempotency_keys WHERE \"key\" = 'billing:1'";
     assert_eq!(s.raw.text(&format!("SELECT status {row}")).await, "completed");
     assert_eq!(s.raw.text(&format!("SELECT owner {row}")).await, rows::owner(1));
     assert_eq!(s.raw.text(&format!("SELECT result {row}")).await, "{\"a\":1}");
     assert_eq!(s.raw.number(&format!("SELECT fence {row}")).await, fence);
     // Both moments mean what CURRENT_TIMESTAMP means.
-    let fresh = "created_at <= CURRENT_TIMESTAMP AND completed_at <= CURRENT_TIMESTAMP
-         AND completed_at >= created_at";
-    let count = format!("SELECT count(*) FROM idempotency_keys WHERE key = 'billing:1' AND {fresh}");
+    let fresh =
+        format!("created_at <= {0} AND completed_at <= {0} AND completed_at >= created_at", s.raw.now());
+    let count = format!("SELECT count(*) FROM idempotency_keys WHERE \"key\" = 'billing:1' AND {fresh}");
     assert_eq!(s.raw.number(&count).await, 1);
 }

@@ -13,7 +13,7 @@ use idem_runtime::{
 
 use super::{
     call::{Fault, Runs},
-    raw::quoted,
+    raw::{Raw, quoted},
     rows::{self, LEASE, at_rest, found, written},
     subject::{self, Subject, answered},
 };
@@ -27,7 +27,9 @@ const WAIT: Duration = Duration::from_millis(50);
 
 async fn lock(s: &Subject, key: &str) {
     s.raw.execute("BEGIN").await;
-    s.raw.execute(format!("SELECT key FROM idempotency_keys WHERE key = {} FOR UPDATE", quoted(key))).await;
+    s.raw
+        .execute(format!("SELECT \"key\" FROM idempotency_keys WHERE \"key\" = {} FOR UPDATE", quoted(key)))
+        .await;
 }
 
 async fn unlock(s: &Subject) {
@@ -218,7 +220,11 @@ pub(super) async fn calls_of_other_keys_go_on_beside_a_locked_one(s: &Subject) {
 }
 
 pub(super) async fn sessions_in_other_time_zones_mean_the_same_moments(s: &Subject) {
-    s.raw.execute("SET TIME ZONE 'Asia/Kolkata'").await;
+    let kolkata = match s.raw {
+        Raw::Mysql(_) => "SET time_zone = '+05:30'",
+        _ => "SET TIME ZONE 'Asia/Kolkata'",
+    };
+    s.raw.execute(kolkata).await;
     let before = s.raw.clock().await;
     s.raw.begin_by_hand("billing:1").await;
     s.raw.complete_by_hand("billing:1").await;

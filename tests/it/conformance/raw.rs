@@ -4,9 +4,9 @@ use idem_runtime::{
     record::Status,
     store::{Answer, Insert, Moment, NewRow, Replace, Store, memory::MemoryStore},
 };
-use idem_tests::{Backend, Database};
+use idem_tests::{Backend, Database, mysql_in_standard_words};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row, SqliteConnection,
+    AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, PgConnection, Row, SqliteConnection,
     sqlite::SqliteConnectOptions,
 };
 use tokio::sync::Mutex;
@@ -19,6 +19,7 @@ pub(super) enum Raw {
     Memory(Arc<MemoryStore>),
     Sqlite(Mutex<SqliteConnection>),
     Postgres(Mutex<PgConnection>),
+    Mysql(Mutex<MySqlConnection>),
 }
 
 /// A column with the value it gets.
@@ -43,6 +44,10 @@ impl Raw {
                 let connection = PgConnection::connect(database.url()).await.expect("a connection");
                 Self::Postgres(Mutex::new(connection))
             }
+            Backend::Mysql => {
+                let connection = mysql_in_standard_words(database.url()).await.expect("a connection");
+                Self::Mysql(Mutex::new(connection))
+            }
             Backend::Memory => unreachable!("memory is reached by the store"),
         }
     }
@@ -58,7 +63,10 @@ impl Raw {
                 Column::ExpiresAt(at) => ("expires_at", nullable(at)),
             };
             let changed = self
-                .execute(format!("UPDATE idempotency_keys SET {name} = {value} WHERE key = {}", quoted(key)))
+                .execute(format!(
+                    "UPDATE idempotency_keys SET {name} = {value} WHERE \"key\" = {}",
+                    quoted(key)
+                ))
                 .await;
             assert_eq!(changed, 1, "no row for {key}");
             return;
@@ -112,7 +120,7 @@ impl Raw {
             };
             store.insert(&[Insert { key: key.into(), row }]).await.expect("a reply");
         } else {
-            self.execute(format!("INSERT INTO idempotency_keys (key) VALUES ({})", quoted(key))).await;
+            self.execute(format!("INSERT INTO idempotency_keys (\"key\") VALUES ({})", quoted(key))).await;
         }
     }
 
@@ -122,11 +130,17 @@ impl Raw {
             self.set(key, Column::Status("completed")).await;
         } else {
             self.execute(format!(
-                "UPDATE idempotency_keys SET status = 'completed', completed_at = CURRENT_TIMESTAMP WHERE key = {}",
+                "UPDATE idempotency_keys SET status = 'completed', completed_at = {} WHERE \"key\" = {}",
+                self.now(),
                 quoted(key)
             ))
             .await;
         }
+    }
+
+    /// The present in SQL, as exact as the columns of moments.
+    pub(super) fn now(&self) -> &'static str {
+        if matches!(self, Self::Mysql(_)) { "CURRENT_TIMESTAMP(6)" } else { "CURRENT_TIMESTAMP" }
     }
 
     /// Lets a row be so much older. In memory the clock moves on instead.
@@ -135,9 +149,13 @@ impl Raw {
             Self::Memory(store) => return store.advance(by),
             Self::Sqlite(_) => format!("datetime(created_at, '-{} seconds')", by.as_secs()),
             Self::Postgres(_) => format!("created_at - interval '{} seconds'", by.as_secs()),
+            Self::Mysql(_) => format!("created_at - INTERVAL {} SECOND", by.as_secs()),
         };
-        self.execute(format!("UPDATE idempotency_keys SET created_at = {older} WHERE key = {}", quoted(key)))
-            .await;
+        self.execute(format!(
+            "UPDATE idempotency_keys SET created_at = {older} WHERE \"key\" = {}",
+            quoted(key)
+        ))
+        .await;
     }
 
     /// The database's time, in microseconds.
@@ -155,6 +173,7 @@ impl Raw {
             Self::Postgres(_) => {
                 self.number("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").await
             }
+            Self::Mysql(_) => self.number("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)").await,
         }
     }
 
@@ -177,9 +196,10 @@ impl Raw {
         let joined = self
             .text(&format!(
                 "SELECT coalesce({}(actor || '|' || from_status || '|' || to_status || '|' || note || '|' ||
-                 coalesce(old_result, ''), ';'), '')
-                 FROM (SELECT * FROM idempotency_keys_audit WHERE key = {} ORDER BY id) AS lines",
+                 coalesce(old_result, ''){}';'), '')
+                 FROM (SELECT * FROM idempotency_keys_audit WHERE \"key\" = {} ORDER BY id) AS audited",
                 if matches!(self, Self::Postgres(_)) { "string_agg" } else { "group_concat" },
+                if matches!(self, Self::Mysql(_)) { " SEPARATOR " } else { ", " },
                 quoted(key)
             ))
             .await;
@@ -198,9 +218,22 @@ impl Raw {
                 format!("{:?}", record.map(rows::at_rest))
             }
             Self::Sqlite(_) => self.number("PRAGMA data_version").await.to_string(),
+            Self::Mysql(_) => {
+                // No column tells of a write: triggers do, also of one that is tried. That no lock is taken is a case of
+                // its own.
+                self.execute(
+                    "CREATE TABLE IF NOT EXISTS touched (n int);
+                     CREATE TRIGGER IF NOT EXISTS inserted BEFORE INSERT ON idempotency_keys
+                        FOR EACH ROW INSERT INTO touched VALUES (1);
+                     CREATE TRIGGER IF NOT EXISTS updated BEFORE UPDATE ON idempotency_keys
+                        FOR EACH ROW INSERT INTO touched VALUES (1)",
+                )
+                .await;
+                self.number("SELECT count(*) FROM touched").await.to_string()
+            }
             Self::Postgres(_) => {
                 let row = format!(
-                    "SELECT xmin::text || ' ' || xmax::text || ' ' || ctid::text FROM idempotency_keys WHERE key = {}",
+                    "SELECT xmin::text || ' ' || xmax::text || ' ' || ctid::text FROM idempotency_keys WHERE \"key\" = {}",
                     quoted(key)
                 );
                 self.text(&row).await
@@ -220,6 +253,9 @@ impl Raw {
             Self::Postgres(connection) => {
                 statement.execute(&mut *connection.lock().await).await.map(|done| done.rows_affected())
             }
+            Self::Mysql(connection) => {
+                statement.execute(&mut *connection.lock().await).await.map(|done| done.rows_affected())
+            }
         };
         changed.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
@@ -235,6 +271,9 @@ impl Raw {
             Self::Postgres(connection) => {
                 statement.fetch_one(&mut *connection.lock().await).await.map(|row| row.get(0))
             }
+            Self::Mysql(connection) => {
+                statement.fetch_one(&mut *connection.lock().await).await.map(|row| row.get(0))
+            }
         }
         .unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
@@ -248,6 +287,9 @@ impl Raw {
                 statement.fetch_one(&mut *connection.lock().await).await.map(|row| row.get(0))
             }
             Self::Postgres(connection) => {
+                statement.fetch_one(&mut *connection.lock().await).await.map(|row| row.get(0))
+            }
+            Self::Mysql(connection) => {
                 statement.fetch_one(&mut *connection.lock().await).await.map(|row| row.get(0))
             }
         }

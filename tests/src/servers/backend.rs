@@ -11,14 +11,16 @@ pub enum Backend {
     Sqlite,
     /// The PostgreSQL server that `IDEM_TEST_POSTGRES_URL` names; `cargo xtask test` starts one.
     Postgres,
+    /// The MySQL or MariaDB server that `IDEM_TEST_MYSQL_URL` names; `cargo xtask test` starts one.
+    Mysql,
 }
 
 impl Backend {
     /// All of them.
-    pub const ALL: [Backend; 3] = [Backend::Memory, Backend::Sqlite, Backend::Postgres];
+    pub const ALL: [Backend; 4] = [Backend::Memory, Backend::Sqlite, Backend::Postgres, Backend::Mysql];
 
     /// Those with a database behind them.
-    pub const DATABASES: [Backend; 2] = [Backend::Sqlite, Backend::Postgres];
+    pub const DATABASES: [Backend; 3] = [Backend::Sqlite, Backend::Postgres, Backend::Mysql];
 
     /// The name in test paths, in `--require` and in the features of `idem-runtime`.
     #[must_use]
@@ -27,6 +29,7 @@ impl Backend {
             Backend::Memory => "memory",
             Backend::Sqlite => "sqlite",
             Backend::Postgres => "postgres",
+            Backend::Mysql => "mysql",
         }
     }
 
@@ -43,7 +46,8 @@ impl Backend {
         match self {
             Backend::Memory => Some("memory:".to_owned()),
             Backend::Sqlite => Some("sqlite::memory:".to_owned()),
-            Backend::Postgres => env::var("IDEM_TEST_POSTGRES_URL").ok().filter(|url| !url.is_empty()),
+            Backend::Postgres => named_by("IDEM_TEST_POSTGRES_URL"),
+            Backend::Mysql => named_by("IDEM_TEST_MYSQL_URL"),
         }
     }
 
@@ -52,6 +56,10 @@ impl Backend {
     pub fn fresh(self) -> Database {
         Database::fresh(self)
     }
+}
+
+fn named_by(variable: &str) -> Option<String> {
+    env::var(variable).ok().filter(|url| !url.is_empty())
 }
 
 impl fmt::Display for Backend {

@@ -7,7 +7,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection};
 use tempfile::TempDir;
 use url::Url;
 
@@ -41,16 +41,23 @@ impl Database {
                 let url = format!("sqlite://{}", file_in(&folder).display());
                 Database { backend, url, home: Home::Folder(folder) }
             }
-            Backend::Postgres => {
-                let admin = Url::parse(&server).expect("a URL in IDEM_TEST_POSTGRES_URL");
-                let name = unique_name();
-                run_on_server(&admin, format!("CREATE DATABASE {name} TEMPLATE template0"))
-                    .expect("a database of one's own: the user of IDEM_TEST_POSTGRES_URL must be allowed to create one");
-                let mut url = admin.clone();
-                url.set_path(&name);
-                Database { backend, url: url.into(), home: Home::Server { admin, name } }
+            Backend::Postgres => Self::on_server(backend, &server, "TEMPLATE template0"),
+            // A collation that takes many keys for one, as servers of old have it.
+            Backend::Mysql => {
+                Self::on_server(backend, &server, "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
             }
         }
+    }
+
+    fn on_server(backend: Backend, server: &str, clause: &str) -> Database {
+        let admin = Url::parse(server).unwrap_or_else(|error| panic!("the URL of {backend}: {error}"));
+        let name = unique_name();
+        if let Err(error) = run_on_server(backend, &admin, format!("CREATE DATABASE {name} {clause}")) {
+            panic!("no database of one's own on {backend}: its user must be allowed to create one ({error})");
+        }
+        let mut url = admin.clone();
+        url.set_path(&name);
+        Database { backend, url: url.into(), home: Home::Server { admin, name } }
     }
 
     /// The back end it is on.
@@ -79,7 +86,7 @@ impl Database {
     pub fn address(&self) -> Option<SocketAddr> {
         let Home::Server { admin, .. } = &self.home else { return None };
         let host = admin.host_str().expect("a host in the server's URL").trim_matches(['[', ']']);
-        let port = admin.port().unwrap_or(5432);
+        let port = admin.port().unwrap_or(if self.backend == Backend::Mysql { 3306 } else { 5432 });
         (host, port).to_socket_addrs().expect("a host that resolves").next()
     }
 
@@ -98,12 +105,24 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         if let Home::Server { admin, name } = &self.home {
-            let dropped = run_on_server(admin, format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
+            let force = if self.backend == Backend::Postgres { "WITH (FORCE)" } else { "" };
+            let dropped =
+                run_on_server(self.backend, admin, format!("DROP DATABASE IF EXISTS {name} {force}"));
             if let Err(error) = dropped {
                 eprintln!("the database {name} stays behind: {error}");
             }
         }
     }
+}
+
+/// A connection to a MySQL server that reads SQL as the other databases do: names in double quotes, `||` between texts,
+/// a backslash like any other character.
+pub async fn mysql_in_standard_words(url: &str) -> sqlx::Result<MySqlConnection> {
+    let mut connection = MySqlConnection::connect(url).await?;
+    sqlx::raw_sql("SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES,NO_BACKSLASH_ESCAPES')")
+        .execute(&mut connection)
+        .await?;
+    Ok(connection)
 }
 
 fn file_in(folder: &TempDir) -> PathBuf {
@@ -118,11 +137,18 @@ fn unique_name() -> String {
 }
 
 /// On a thread and a runtime of its own, so that it works under a paused clock, in `drop`, and out of any runtime.
-fn run_on_server(server: &Url, statement: String) -> sqlx::Result<()> {
+fn run_on_server(backend: Backend, server: &Url, statement: String) -> sqlx::Result<()> {
     let run = async || {
-        let mut connection = PgConnection::connect(server.as_str()).await?;
-        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await?;
-        connection.close().await
+        let statement = sqlx::raw_sql(AssertSqlSafe(statement));
+        if backend == Backend::Mysql {
+            let mut connection = MySqlConnection::connect(server.as_str()).await?;
+            statement.execute(&mut connection).await?;
+            connection.close().await
+        } else {
+            let mut connection = PgConnection::connect(server.as_str()).await?;
+            statement.execute(&mut connection).await?;
+            connection.close().await
+        }
     };
     let on_own_runtime = || {
         tokio::runtime::Builder::new_current_thread()

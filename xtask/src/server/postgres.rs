@@ -2,7 +2,6 @@ use std::{
     env,
     fs::{self, OpenOptions},
     io::Write as _,
-    net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -10,7 +9,11 @@ use std::{
 use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 
-use super::{Keeper, Running, Server, account::Account};
+use super::{
+    Keeper, Running, Server,
+    account::Account,
+    secret::{ATTEMPTS, free_port, password},
+};
 use crate::{fleet::Fleet, interrupt::Interrupt, program};
 
 pub(crate) const SERVER: Server = Server {
@@ -18,9 +21,6 @@ pub(crate) const SERVER: Server = Server {
     install: "install PostgreSQL 13 or later (Debian: `apt install postgresql`, macOS: `brew install postgresql`)",
     start,
 };
-
-/// A port that was free a moment ago may be taken: how often to try another one.
-const ATTEMPTS: usize = 3;
 
 /// A cluster of its own: data, socket and log in one temporary folder, a random password, a free port on loopback.
 /// Its durability is as it comes: `fsync` and `synchronous_commit` are on.
@@ -114,14 +114,6 @@ impl Drop for Cluster {
             eprintln!("PostgreSQL may still be running in {}: {error:#}", self.folder.path().display());
         }
     }
-}
-
-fn password() -> Result<String> {
-    Ok(format!("{:032x}", u128::from(getrandom::u64()?) << 64 | u128::from(getrandom::u64()?)))
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
 /// The folder with the server's programs: on the `PATH`, or where distributions keep them off it, the newest first.

@@ -14,7 +14,7 @@ pub(crate) struct Ci {
 }
 
 /// The features of the runtime, each of which must build alone.
-const FEATURES: [&str; 6] = ["sqlite", "postgres", "uuid", "chrono", "time", "jiff"];
+const FEATURES: [&str; 7] = ["sqlite", "postgres", "mysql", "uuid", "chrono", "time", "jiff"];
 
 const DENY_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
 

@@ -2,7 +2,10 @@
 
 use std::{slice, time::Duration};
 
-use sqlx::{PgConnection, Postgres, Row, error::DatabaseError, postgres::PgRow, query};
+use sqlx::{
+    AssertSqlSafe, PgConnection, Postgres, Row, error::DatabaseError, postgres::PgRow, query, raw_sql,
+};
+use sqlx_core::{database::Database, transaction::TransactionManager};
 
 use super::{CLAIMING, FINISHING, PostgresStore, READING, REPLACING, Statement, let_go::LetGo};
 use crate::{
@@ -25,11 +28,55 @@ impl PostgresTransaction<'_> {
     /// Asks for the caller's limit of waits for locks. This is the first that is sent: it fails where the transaction
     /// has failed already, and then no savepoint may be tried.
     async fn open(&mut self) -> Result<(), Halt> {
+        if savepoint::depth::<Postgres>(self.connection) == 0 {
+            return Err(Halt::Outside);
+        }
         let asked =
             query::<Postgres>("SELECT current_setting('lock_timeout')").fetch_one(&mut *self.connection);
         let setting = asked.await.and_then(|row| row.try_get(0)).map_err(|error| halt(READING, error))?;
         self.savepoint.setting = Some(setting);
-        LetGo::of(savepoint::open::<Postgres>(self.connection, self.savepoint, savepoint::lost)).await
+        LetGo::of(savepoint::open::<Postgres>(self.connection, self.savepoint, savepoint::lost)).await?;
+        // One more, for the body: where a transaction inside of it is not begun to the end, sqlx goes back two levels,
+        // and one of them would be the caller's own transaction.
+        LetGo::of(Manager::begin(self.connection, None)).await.map_err(savepoint::lost)
+    }
+
+    /// Keeps what was done: the savepoints are made anew behind it.
+    async fn release(&mut self) -> Result<(), Halt> {
+        let Some(level) = self.savepoint.level else { return Ok(()) };
+        if savepoint::depth::<Postgres>(self.connection) != level + 1 {
+            return Err(savepoint::left_open());
+        }
+        let (outer, inner) = (name(level), name(level + 1));
+        self.end(format!("RELEASE SAVEPOINT {outer}; SAVEPOINT {outer}; SAVEPOINT {inner}")).await
+    }
+
+    async fn undo(&mut self) -> Result<(), Halt> {
+        let open =
+            self.savepoint.level.filter(|_| savepoint::is_open::<Postgres>(self.connection, self.savepoint));
+        let Some(level) = open else {
+            *self.savepoint = Savepoint::default();
+            return Ok(());
+        };
+        let (outer, inner) = (name(level), name(level + 1));
+        self.end(format!("ROLLBACK TO SAVEPOINT {outer}; SAVEPOINT {inner}")).await
+    }
+
+    /// Has sqlx go back to savepoints with nothing behind them, in place of releasing them: if that were dropped half
+    /// way, sqlx would go back to savepoints that are released, and the whole transaction would fail.
+    async fn end(&mut self, renewal: String) -> Result<(), Halt> {
+        let execute = raw_sql(AssertSqlSafe(renewal)).execute(&mut *self.connection);
+        execute.await.map_err(savepoint::lost)?;
+        let Some(level) = self.savepoint.level else { return Ok(()) };
+        abandon(self.connection, self.savepoint);
+        *self.savepoint = Savepoint::default();
+        // Those of a long transaction would pile up.
+        let release = format!("RELEASE SAVEPOINT {}", name(level));
+        raw_sql(AssertSqlSafe(release))
+            .execute(&mut *self.connection)
+            .await
+            .map(drop)
+            .map_err(savepoint::lost)
     }
 
     async fn run(&mut self, context: &'static str, statement: Statement) -> Result<Vec<PgRow>, Halt> {
@@ -97,7 +144,7 @@ impl PostgresTransaction<'_> {
 
 impl Transaction for PostgresTransaction<'_> {
     fn is_open(&self) -> bool {
-        savepoint::is_inside::<Postgres>(self.connection)
+        savepoint::is_open::<Postgres>(self.connection, self.savepoint)
     }
 
     fn begin(&mut self) -> Step<'_, ()> {
@@ -105,11 +152,11 @@ impl Transaction for PostgresTransaction<'_> {
     }
 
     fn release(&mut self) -> Step<'_, ()> {
-        Box::pin(savepoint::release::<Postgres>(self.connection, self.savepoint))
+        Box::pin(self.release())
     }
 
     fn roll_back(&mut self) -> Step<'_, ()> {
-        Box::pin(savepoint::roll_back::<Postgres>(self.connection, self.savepoint))
+        Box::pin(self.undo())
     }
 
     fn insert<'a>(&'a mut self, insert: &'a Insert, wait: Duration) -> Step<'a, Answer> {
@@ -127,6 +174,20 @@ impl Transaction for PostgresTransaction<'_> {
     fn read<'a>(&'a mut self, key: &'a str) -> Step<'a, Option<Record>> {
         Box::pin(self.read(key))
     }
+}
+
+type Manager = <Postgres as Database>::TransactionManager;
+
+/// Has the savepoint undone before anything else is done, unless sqlx has undone it.
+pub(super) fn abandon(connection: &mut PgConnection, savepoint: &Savepoint) {
+    while savepoint::is_open::<Postgres>(connection, savepoint) {
+        Manager::start_rollback(connection);
+    }
+}
+
+/// What sqlx calls the savepoint of a level.
+fn name(level: usize) -> String {
+    format!("_sqlx_savepoint_{}", level.saturating_sub(1))
 }
 
 /// A wait as a setting. Zero would switch the limit off.

@@ -1,13 +1,16 @@
 //! What an error of the driver means: for trying again, and for the connection it came over.
 
-use sqlx::Database;
+use sqlx::{Database, error::DatabaseError};
 
 use crate::store::{ErrorClass, StoreError};
 
-/// What differs between databases in their errors.
+/// What differs between databases in their names and their errors.
 pub(crate) trait Dialect: Database {
-    /// What the database's own error code means.
-    fn fault(code: &str) -> Fault;
+    /// What stands around a name.
+    const QUOTE: char;
+
+    /// What an error of the database's own means.
+    fn fault(error: &dyn DatabaseError) -> Fault;
 }
 
 /// What an error means.
@@ -28,7 +31,7 @@ pub(crate) enum Fault {
 impl Fault {
     pub(crate) fn of<DB: Dialect>(error: &sqlx::Error) -> Self {
         match error {
-            sqlx::Error::Database(error) => error.code().map_or(Self::Refused, |code| DB::fault(&code)),
+            sqlx::Error::Database(error) => DB::fault(&**error),
             sqlx::Error::Io(_)
             | sqlx::Error::Tls(_)
             | sqlx::Error::Protocol(_)

@@ -122,6 +122,7 @@ where
 }
 
 /// Binds an ending, in the order of the fields.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn bind_finish<'q, 'a, DB>(
     query: Query<'q, DB, DB::Arguments>,
     finish: FinishParams<'a>,

@@ -9,9 +9,14 @@ use crate::store::{
     transaction::{Halt, Savepoint},
 };
 
-/// Whether sqlx knows of a transaction on the connection.
-pub(crate) fn is_inside<DB: Database>(connection: &DB::Connection) -> bool {
-    DB::TransactionManager::get_transaction_depth(connection) > 0
+/// How deep in a transaction the connection is, as sqlx counts: one is a transaction, two a savepoint in it.
+pub(crate) fn depth<DB: Database>(connection: &DB::Connection) -> usize {
+    DB::TransactionManager::get_transaction_depth(connection)
+}
+
+/// Whether the savepoint is still open.
+pub(crate) fn is_open<DB: Database>(connection: &DB::Connection, savepoint: &Savepoint) -> bool {
+    savepoint.level.is_some_and(|level| depth::<DB>(connection) >= level)
 }
 
 /// Opens the savepoint. The connection must be in a transaction that takes statements: where it is not, sqlx rolls the
@@ -22,7 +27,13 @@ pub(crate) async fn open<DB: Database>(
     fault: fn(sqlx::Error) -> Halt,
 ) -> Result<(), Halt> {
     DB::TransactionManager::begin(connection, None).await.map_err(fault)?;
-    savepoint.is_open = true;
+    let level = depth::<DB>(connection);
+    savepoint.level = Some(level);
+    if level < 2 {
+        // The transaction that was still counted had been dropped, and ended first.
+        roll_back::<DB>(connection, savepoint).await?;
+        return Err(Halt::Outside);
+    }
     Ok(())
 }
 
@@ -31,8 +42,12 @@ pub(crate) async fn release<DB: Database>(
     connection: &mut DB::Connection,
     savepoint: &mut Savepoint,
 ) -> Result<(), Halt> {
+    if savepoint.level != Some(depth::<DB>(connection)) {
+        return Err(left_open());
+    }
+    savepoint.is_ending = true;
     DB::TransactionManager::commit(connection).await.map_err(lost)?;
-    savepoint.is_open = false;
+    *savepoint = Savepoint::default();
     Ok(())
 }
 
@@ -42,9 +57,17 @@ pub(crate) async fn roll_back<DB: Database>(
     connection: &mut DB::Connection,
     savepoint: &mut Savepoint,
 ) -> Result<(), Halt> {
-    DB::TransactionManager::rollback(connection).await.map_err(lost)?;
-    savepoint.is_open = false;
+    while is_open::<DB>(connection, savepoint) {
+        savepoint.is_ending = true;
+        DB::TransactionManager::rollback(connection).await.map_err(lost)?;
+    }
+    *savepoint = Savepoint::default();
     Ok(())
+}
+
+/// A body's own transaction that it began and forgot.
+pub(crate) fn left_open() -> Halt {
+    Halt::Lost("the body left a transaction inside of it open".into())
 }
 
 pub(crate) fn lost(error: sqlx::Error) -> Halt {

@@ -15,6 +15,7 @@ const MAX_BYTES: usize = 63 - "_expires".len();
 pub(crate) struct Table {
     schema: Option<String>,
     name: String,
+    quote: char,
 }
 
 /// A statement with the table's name in its place.
@@ -22,7 +23,7 @@ pub(crate) struct Table {
 pub(crate) struct Sql(Arc<str>);
 
 impl Table {
-    pub(crate) fn of(options: &StoreOptions) -> Result<Self, Error> {
+    pub(crate) fn of(options: &StoreOptions, quote: char) -> Result<Self, Error> {
         let table = options.table.as_deref().unwrap_or(DEFAULT);
         let (schema, name) = match (&options.schema, table.split_once('.')) {
             (schema, None) => (schema.as_deref(), table),
@@ -42,47 +43,46 @@ impl Table {
                 )));
             }
         }
-        Ok(Self { schema: schema.map(str::to_owned), name: name.to_owned() })
+        Ok(Self { schema: schema.map(str::to_owned), name: name.to_owned(), quote })
     }
 
     /// The same table, in a schema that the database named. One whose name needs more than quotes stays unnamed.
     #[cfg(feature = "postgres")]
     pub(crate) fn within(&self, schema: &str) -> Self {
         let schema = if is_identifier(schema) { Some(schema.to_owned()) } else { self.schema.clone() };
-        Self { schema, name: self.name.clone() }
+        Self { schema, ..self.clone() }
     }
 
     /// The quoted name of the table, or of a companion of it.
     pub(crate) fn quoted(&self, suffix: &str) -> String {
+        let q = self.quote;
         match &self.schema {
-            Some(schema) => format!("\"{schema}\".\"{}{suffix}\"", self.name),
-            None => format!("\"{}{suffix}\"", self.name),
+            Some(schema) => format!("{q}{schema}{q}.{q}{}{suffix}{q}", self.name),
+            None => format!("{q}{}{suffix}{q}", self.name),
         }
     }
 
     /// A template's text with the names in their places.
     pub(crate) fn fill(&self, template: &str) -> String {
+        let q = self.quote;
         template
             .replace("{table}", &self.quoted(""))
             .replace("{audit}", &self.quoted("_audit"))
             .replace("{schema}", &self.quoted("_schema"))
-            .replace("{index}", &format!("\"{}_expires\"", self.name))
+            .replace("{index}", &format!("{q}{}_expires{q}", self.name))
     }
 
     /// A statement from its template.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn sql(&self, template: &str) -> Sql {
-        Sql(self.fill(template).into())
+        Sql::of(self.fill(template))
     }
 }
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
 impl Table {
     pub(crate) fn schema(&self) -> Option<&str> {
         self.schema.as_deref()
-    }
-
-    pub(crate) fn without_schema(self) -> Self {
-        Self { schema: None, ..self }
     }
 
     /// The name without its schema.
@@ -91,9 +91,23 @@ impl Table {
     }
 }
 
+#[cfg(feature = "sqlite")]
+impl Table {
+    pub(crate) fn without_schema(self) -> Self {
+        Self { schema: None, ..self }
+    }
+}
+
 fn is_identifier(name: &str) -> bool {
     (1..=MAX_BYTES).contains(&name.len())
         && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '$'))
+}
+
+impl Sql {
+    /// A text that was filled from a template.
+    pub(crate) fn of(text: String) -> Self {
+        Self(text.into())
+    }
 }
 
 impl SqlSafeStr for &Sql {
@@ -111,7 +125,7 @@ mod tests {
         let mut options = StoreOptions::new("memory:");
         options.table = table.map(str::to_owned);
         options.schema = schema.map(str::to_owned);
-        Table::of(&options).map(|table| table.quoted("_audit")).map_err(|error| error.to_string())
+        Table::of(&options, '"').map(|table| table.quoted("_audit")).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::{slice, time::Duration};
 
-use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection, query, sqlite::SqliteRow};
+use sqlx::{AssertSqlSafe, Connection as _, Sqlite, SqliteConnection, query, sqlite::SqliteRow};
 use sqlx_core::{database::Database, transaction::TransactionManager};
 
 use super::{CLAIMING, FINISHING, READING, REPLACING, SqliteStore, Statement};
 use crate::{
+    block_on::block_on_for,
     record::Record,
     store::{
         Answer, Finish, Insert, Replace,
@@ -79,10 +80,17 @@ impl SqliteTransaction<'_> {
         rows.first().map(read).transpose().map_err(Halt::Refused)
     }
 
+    async fn open(&mut self) -> Result<(), Halt> {
+        if savepoint::depth::<Sqlite>(self.connection) == 0 {
+            return Err(Halt::Outside);
+        }
+        savepoint::open::<Sqlite>(self.connection, self.savepoint, savepoint::lost).await
+    }
+
     async fn undo(&mut self) -> Result<(), Halt> {
         let undone = savepoint::roll_back::<Sqlite>(self.connection, self.savepoint).await;
         if undone.is_err() {
-            self.savepoint.is_open = false;
+            *self.savepoint = Savepoint::default();
             self.mend().await;
         }
         undone
@@ -103,11 +111,11 @@ impl SqliteTransaction<'_> {
 
 impl Transaction for SqliteTransaction<'_> {
     fn is_open(&self) -> bool {
-        savepoint::is_inside::<Sqlite>(self.connection)
+        savepoint::is_open::<Sqlite>(self.connection, self.savepoint)
     }
 
     fn begin(&mut self) -> Step<'_, ()> {
-        Box::pin(savepoint::open::<Sqlite>(self.connection, self.savepoint, savepoint::lost))
+        Box::pin(self.open())
     }
 
     fn release(&mut self) -> Step<'_, ()> {
@@ -132,6 +140,24 @@ impl Transaction for SqliteTransaction<'_> {
 
     fn read<'a>(&'a mut self, key: &'a str) -> Step<'a, Option<Record>> {
         Box::pin(self.read(key))
+    }
+}
+
+/// How long a dropped job waits for what its connection still does.
+const SETTLING: Duration = Duration::from_millis(100);
+
+/// Has the savepoint undone before anything else is done, unless sqlx has undone it: it does so where one inside of it
+/// is dropped before it is begun, and another rollback would be that of the caller's own transaction.
+pub(super) fn abandon(connection: &mut SqliteConnection, savepoint: &Savepoint) {
+    let Some(level) = savepoint.level else { return };
+    if savepoint.is_ending {
+        // That may have come to its end unheard of, and then sqlx passes over one rollback: over this one.
+        return Manager::start_rollback(connection);
+    }
+    // The connection counts on a thread of its own. What it has still to do is hardly ever more than one statement.
+    block_on_for(SETTLING, connection.ping());
+    if Manager::get_transaction_depth(connection) >= level {
+        Manager::start_rollback(connection);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use sqlx::{
-    PgConnection, SqliteConnection,
+    MySqlConnection, PgConnection, SqliteConnection,
     migrate::{MigrateError, Migrator},
 };
 use tempfile::TempDir;
@@ -49,6 +49,7 @@ impl Migrations {
         }
         match site.connection().await {
             Connected::Sqlite(mut connection) => migrator.run::<&mut SqliteConnection>(&mut connection).await,
+            Connected::Mysql(mut connection) => migrator.run::<&mut MySqlConnection>(&mut connection).await,
             Connected::Postgres(mut connection) => migrator.run::<&mut PgConnection>(&mut connection).await,
         }
     }

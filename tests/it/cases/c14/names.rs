@@ -14,6 +14,7 @@ use crate::cases::{
 fn sql_name(site: &Site, table: &str) -> String {
     match site.backend() {
         Backend::Memory | Backend::Sqlite | Backend::Postgres => format!("\"{table}\""),
+        Backend::Mysql => format!("`{table}`"),
     }
 }
 

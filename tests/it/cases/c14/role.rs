@@ -24,6 +24,7 @@ impl Role {
             Backend::Postgres => {
                 site.execute(&format!("CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'")).await;
             }
+            Backend::Mysql => panic!("MySQL's words are missing here"),
             backend @ (Backend::Memory | Backend::Sqlite) => panic!("{backend} knows no accounts"),
         }
         url.set_username(&name).and_then(|()| url.set_password(Some(PASSWORD))).expect("a URL with a host");

@@ -68,6 +68,7 @@ async fn be_long(w: Worker, n: usize, stop: Arc<AtomicBool>) -> usize {
 fn changes(backend: Backend) -> &'static [&'static str] {
     match backend {
         Backend::Memory => &[],
+        Backend::Mysql => panic!("MySQL's words are missing here"),
         Backend::Sqlite => &[
             "ALTER TABLE idempotency_keys ADD COLUMN tomorrow integer",
             "ALTER TABLE idempotency_keys ADD COLUMN tenant text NOT NULL DEFAULT 'none'",

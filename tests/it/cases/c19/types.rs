@@ -13,6 +13,7 @@ use crate::cases::{
 fn by_hand(site: &Site) -> &'static str {
     match site.backend() {
         Backend::Memory => panic!("memory has no columns"),
+        Backend::Mysql => panic!("MySQL's words are missing here"),
         Backend::Sqlite => {
             "CREATE TABLE idempotency_keys (
                 key VARCHAR(300) PRIMARY KEY, status VARCHAR(20) NOT NULL DEFAULT 'processing', job VARCHAR(10),
@@ -97,6 +98,7 @@ async fn refusal(site: &Site) -> String {
 pub(in crate::cases) async fn c19_a_type_that_will_not_do_is_named_at_the_start(site: &Site) {
     let wrong: &[Wrong] = match site.backend() {
         Backend::Memory => &[],
+        Backend::Mysql => panic!("MySQL's words are missing here"),
         Backend::Sqlite => &OF_SQLITE,
         Backend::Postgres => &OF_POSTGRES,
     };
@@ -105,6 +107,7 @@ pub(in crate::cases) async fn c19_a_type_that_will_not_do_is_named_at_the_start(
         executed(plain(&site.worker().await, "a")).await;
         match site.backend() {
             Backend::Memory => {}
+            Backend::Mysql => panic!("MySQL's words are missing here"),
             Backend::Sqlite => {
                 let change = format!(
                     "DROP INDEX idempotency_keys_expires; ALTER TABLE idempotency_keys DROP COLUMN {column};
@@ -165,6 +168,7 @@ pub(in crate::cases) async fn c19_a_column_that_takes_no_null_is_named_at_the_st
         let site = Site::on(site.backend());
         match site.backend() {
             Backend::Memory => {}
+            Backend::Mysql => panic!("MySQL's words are missing here"),
             Backend::Sqlite => {
                 let ddl = Idem::builder().url(site.database.url()).ddl().expect("the DDL");
                 let at = ddl.find(&format!("    {column} ")).expect("the column");
@@ -187,6 +191,7 @@ pub(in crate::cases) async fn c19_a_key_that_is_not_compared_byte_by_byte_is_nam
     site.worker().await;
     match site.backend() {
         Backend::Memory => {}
+        Backend::Mysql => panic!("MySQL's words are missing here"),
         Backend::Sqlite => {
             let ddl = Idem::builder().url(site.database.url()).ddl().expect("the DDL");
             let ddl = ddl.replacen("key TEXT NOT NULL", "key TEXT NOT NULL COLLATE NOCASE", 1);

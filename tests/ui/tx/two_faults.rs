@@ -2,9 +2,11 @@
 
 use idem_runtime::{Error, idempotent};
 
+struct Receipt;
+
 #[idempotent(key = "billing:<user_id>", mode = "transactional")]
-async fn job(user_id: u64, month: String) -> Result<(), Error> {
-    Ok(())
+async fn job(user_id: u64, tx: &mut u8) -> Result<Receipt, Error> {
+    Ok(Receipt)
 }
 
 fn main() {}

@@ -1,0 +1,59 @@
+//! What the error numbers of the two servers mean.
+
+use sqlx::{MySql, error::DatabaseError, mysql::MySqlDatabaseError};
+
+use crate::store::sql::{Dialect, Fault};
+
+impl Dialect for MySql {
+    const QUOTE: char = '`';
+
+    fn fault(error: &dyn DatabaseError) -> Fault {
+        error.try_downcast_ref::<MySqlDatabaseError>().map_or(Fault::Refused, |error| of(error.number()))
+    }
+}
+
+fn of(number: u16) -> Fault {
+    match number {
+        // A deadlock. A row or a table that has changed since the statement began. A transaction that a cluster
+        // undid in its commit.
+        1213 | 1020 | 1412 | 1615 | 3101 => Fault::Collision,
+        // A wait for a lock that is over, or was not allowed to begin.
+        1205 | 3572 => Fault::Locked,
+        // Too many connections, threads, prepared statements, locks. No memory, a full disk. A statement that was
+        // interrupted, or took too long.
+        1040 | 1135 | 1203 | 1226 | 1461 | 1206 | 1021 | 1037 | 1038 | 1041 | 1114 | 1317 | 1969 | 3024 => {
+            Fault::Busy
+        }
+        // This server is not the primary any more: it only reads, is offline, or has left its cluster.
+        1290 | 1792 | 1836 | 3032 | 1047 => Fault::Connection,
+        // A prepared statement that the server does not know: another one answers.
+        1243 => Fault::Connection,
+        // The server ended the connection, or is about to.
+        1053 | 1077 | 1079 | 1080 | 1152..=1161 | 1184 | 1927 | 2006 | 2013 | 4031 => Fault::Connection,
+        _ => Fault::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_means_what_is_to_be_done_about_it() {
+        for (number, fault) in [
+            (1213, Fault::Collision),
+            (1205, Fault::Locked),
+            (3572, Fault::Locked),
+            (1040, Fault::Busy),
+            (1461, Fault::Busy),
+            (1290, Fault::Connection),
+            (1836, Fault::Connection),
+            (1927, Fault::Connection),
+            (4031, Fault::Connection),
+            (1142, Fault::Refused),
+            (1146, Fault::Refused),
+        ] {
+            assert_eq!(of(number), fault, "{number}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The table inside a caller's transaction, in the words of MySQL and MariaDB.
+
+use std::{slice, time::Duration};
+
+use sqlx::{AssertSqlSafe, MySql, MySqlConnection, Row, mysql::MySqlRow, query, raw_sql};
+
+use sqlx_core::{database::Database, transaction::TransactionManager};
+
+use super::{
+    CLAIMING, FINISHING, MySqlStore, READING, REPLACING, Statement, finish_statement, insert_statement,
+    lift_statement, replace_statement, server::Server, statements::Statements,
+};
+use crate::{
+    record::Record,
+    store::{
+        Answer, Finish, Insert, Replace,
+        sql::{ATTEMPTS, Batch, Cells, Fault, explain, record, restless, savepoint, unreplaced},
+        transaction::{Halt, Savepoint, Step, Transaction},
+    },
+};
+
+/// A caller's transaction on MySQL or MariaDB.
+pub(super) struct MySqlTransaction<'a> {
+    pub(super) store: &'a MySqlStore,
+    pub(super) connection: &'a mut MySqlConnection,
+    pub(super) savepoint: &'a mut Savepoint,
+}
+
+impl<'a> MySqlTransaction<'a> {
+    fn server(&self) -> Server {
+        self.store.server.get().copied().unwrap_or(Server::MySql)
+    }
+
+    fn statements(&self) -> &'a Statements {
+        self.store.statements(self.server())
+    }
+
+    async fn rows(&mut self, context: &'static str, statement: Statement) -> Result<Vec<MySqlRow>, Halt> {
+        statement.fetch_all(&mut *self.connection).await.map_err(|error| halt(context, error))
+    }
+
+    async fn open(&mut self) -> Result<(), Halt> {
+        if savepoint::depth::<MySql>(self.connection) == 0 {
+            return Err(Halt::Outside);
+        }
+        savepoint::open::<MySql>(self.connection, self.savepoint, savepoint::lost).await
+    }
+
+    /// Carries a statement out that may wait so long for a lock, and tells how many rows it met and the id that it
+    /// answers with.
+    async fn write(
+        &mut self,
+        context: &'static str,
+        wait: Duration,
+        statement: impl FnOnce(u64) -> Statement,
+    ) -> Result<(u64, u64), Halt> {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        let armed = self.arm(seconds).await?;
+        let done = statement(seconds).execute(&mut *self.connection).await;
+        let done = done.map_err(|error| halt(context, error));
+        if armed && !matches!(done, Err(Halt::Lost(_))) {
+            self.disarm().await?;
+        }
+        done.map(|done| (done.rows_affected(), done.last_insert_id()))
+    }
+
+    /// A statement of MySQL cannot say by itself how long it waits: the session says it, and its own limit is put back.
+    async fn arm(&mut self, seconds: u64) -> Result<bool, Halt> {
+        if self.server() == Server::MariaDb {
+            return Ok(false);
+        }
+        let asked = query::<MySql>("SELECT CAST(@@SESSION.innodb_lock_wait_timeout AS CHAR)");
+        let asked = asked.fetch_one(&mut *self.connection).await;
+        let setting = asked.and_then(|row| row.try_get(0)).map_err(|error| halt(READING, error))?;
+        self.savepoint.setting = Some(setting);
+        self.set_limit(&seconds.max(1).to_string()).await?;
+        Ok(true)
+    }
+
+    async fn disarm(&mut self) -> Result<(), Halt> {
+        match self.savepoint.setting.take().and_then(|setting| setting.parse::<u64>().ok()) {
+            Some(seconds) => self.set_limit(&seconds.to_string()).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn set_limit(&mut self, seconds: &str) -> Result<(), Halt> {
+        let set = format!("SET SESSION innodb_lock_wait_timeout = {seconds}");
+        let set = raw_sql(AssertSqlSafe(set)).execute(&mut *self.connection).await;
+        set.map(drop).map_err(|error| halt(READING, error))
+    }
+
+    /// A row as it was committed last, or as this transaction has left it. A plain read would see it as it was when
+    /// the transaction began to read.
+    async fn latest(&mut self, key: &str) -> Result<Option<(Record, i64)>, Halt> {
+        let latest = query(&self.statements().read_latest).bind(key.to_owned());
+        found(&self.rows(READING, latest).await?)
+    }
+
+    async fn read(&mut self, key: &str) -> Result<Option<Record>, Halt> {
+        let read = query(&self.statements().read_one).bind(key.to_owned());
+        Ok(found(&self.rows(READING, read).await?)?.map(|(record, _)| record))
+    }
+
+    async fn insert(&mut self, insert: &Insert, wait: Duration) -> Result<Answer, Halt> {
+        // The repeat of a finished key holds no lock.
+        if let Some(record) = self.read(&insert.key).await? {
+            return Ok(Answer::Found(Box::new(record)));
+        }
+        let sql = self.statements();
+        let mut floor = 0;
+        for _ in 0..ATTEMPTS {
+            let waiting = |seconds| insert_statement(&sql.insert_waiting.lasting(seconds), insert, floor);
+            self.write(CLAIMING, wait, waiting).await?;
+            let Some((record, lowest)) = self.latest(&insert.key).await? else { continue };
+            floor = floor.max(lowest);
+            if !insert.made(&record) {
+                return Ok(Answer::Found(Box::new(record)));
+            }
+            if record.fence > floor {
+                return Ok(Answer::Written { fence: record.fence });
+            }
+            let lift = lift_statement(&sql.lift, insert, record.fence, floor);
+            self.rows(CLAIMING, lift).await?;
+        }
+        Err(Halt::Conflict(restless(CLAIMING).source))
+    }
+
+    async fn replace(&mut self, replace: &Replace, wait: Duration) -> Result<Answer, Halt> {
+        let sql = self.statements();
+        for _ in 0..ATTEMPTS {
+            let waiting =
+                |seconds| replace_statement(&sql.replacing_waiting(replace).lasting(seconds), replace);
+            let (met, fence) = self.write(REPLACING, wait, waiting).await?;
+            if met > 0 {
+                return Ok(Answer::Written { fence: fence.cast_signed() });
+            }
+            let found = self.latest(&replace.key).await?.map(|(record, _)| record);
+            if let Some(answer) = unreplaced(replace, found) {
+                return Ok(answer);
+            }
+        }
+        Err(Halt::Conflict(restless(REPLACING).source))
+    }
+
+    async fn finish(&mut self, finish: &Finish) -> Result<Answer, Halt> {
+        let statement = finish_statement(&self.statements().finish_one, finish);
+        let done = statement.execute(&mut *self.connection).await.map_err(|error| halt(FINISHING, error))?;
+        let mut batch = Batch::of(slice::from_ref(finish), |finish| &finish.key);
+        if done.rows_affected() > 0 {
+            batch.answer_rest(|finish| Some(Answer::Written { fence: finish.fence_after() }));
+        } else {
+            batch.answer_unfinished(self.read(&finish.key).await?.into_iter().collect());
+        }
+        savepoint::one(batch.finish(FINISHING), FINISHING)
+    }
+}
+
+/// The row that a look gives, with the floor of the fences.
+fn found(rows: &[MySqlRow]) -> Result<Option<(Record, i64)>, Halt> {
+    let read = |row: &MySqlRow| {
+        let mut cells = Cells::of(row);
+        let key = cells.next()?;
+        let floor = cells.next()?;
+        Ok((record(&mut cells, key)?, floor))
+    };
+    rows.first().map(read).transpose().map_err(Halt::Refused)
+}
+
+impl Transaction for MySqlTransaction<'_> {
+    fn is_open(&self) -> bool {
+        savepoint::is_open::<MySql>(self.connection, self.savepoint)
+    }
+
+    fn begin(&mut self) -> Step<'_, ()> {
+        Box::pin(self.open())
+    }
+
+    fn release(&mut self) -> Step<'_, ()> {
+        Box::pin(savepoint::release::<MySql>(self.connection, self.savepoint))
+    }
+
+    fn roll_back(&mut self) -> Step<'_, ()> {
+        Box::pin(savepoint::roll_back::<MySql>(self.connection, self.savepoint))
+    }
+
+    fn insert<'a>(&'a mut self, insert: &'a Insert, wait: Duration) -> Step<'a, Answer> {
+        Box::pin(self.insert(insert, wait))
+    }
+
+    fn replace<'a>(&'a mut self, replacement: &'a Replace, wait: Duration) -> Step<'a, Answer> {
+        Box::pin(self.replace(replacement, wait))
+    }
+
+    fn finish<'a>(&'a mut self, finish: &'a Finish) -> Step<'a, Answer> {
+        Box::pin(self.finish(finish))
+    }
+
+    fn read<'a>(&'a mut self, key: &'a str) -> Step<'a, Option<Record>> {
+        Box::pin(self.read(key))
+    }
+}
+
+type Manager = <MySql as Database>::TransactionManager;
+
+/// Has the savepoint undone before anything else is done, unless sqlx has undone it.
+pub(super) fn abandon(connection: &mut MySqlConnection, savepoint: &Savepoint) {
+    while savepoint::is_open::<MySql>(connection, savepoint) {
+        Manager::start_rollback(connection);
+    }
+}
+
+/// What an error means for the transaction that it came up in.
+fn halt(context: &'static str, error: sqlx::Error) -> Halt {
+    let number = error
+        .as_database_error()
+        .and_then(|error| error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>())
+        .map(sqlx::mysql::MySqlDatabaseError::number);
+    match (Fault::of::<MySql>(&error), number) {
+        // A deadlock, or a commit that a cluster refused: the server has rolled the whole transaction back.
+        (_, Some(1213 | 3101)) => Halt::Lost(error.into()),
+        // It only reads; the connection is sound.
+        (_, Some(1290 | 1792 | 1836)) => Halt::Refused(explain::<MySql>(context, error)),
+        (Fault::Locked, _) => Halt::Locked,
+        (Fault::Collision | Fault::Busy, _) => Halt::Conflict(error.into()),
+        (Fault::Connection, _) => Halt::Lost(error.into()),
+        (Fault::Refused, _) => Halt::Refused(explain::<MySql>(context, error)),
+    }
+}

@@ -1,0 +1,92 @@
+//! What databases say differently, for cases that are written once.
+
+use std::time::Duration;
+
+use idem_runtime::TransactDatabase;
+use idem_tests::Backend;
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, MySql, MySqlConnection, PgConnection, Pool, Postgres, Row,
+    Sqlite, SqliteConnection, Transaction, pool::PoolOptions, raw_sql, sqlite::SqliteConnectOptions,
+};
+
+/// A database that cases play on.
+pub(crate) trait Dialect: TransactDatabase {
+    const BACKEND: Backend;
+
+    /// Begins a transaction that will write.
+    const BEGIN: &'static str;
+
+    /// A connection that waits for others when it has to.
+    fn connect(url: &str) -> impl Future<Output = Self::Connection> + Send;
+
+    /// At most so many connections, for which a caller waits three seconds.
+    fn pool(url: &str, connections: u32) -> impl Future<Output = Pool<Self>> + Send;
+
+    /// A transaction that will write, on a connection of the pool.
+    fn begin(pool: &Pool<Self>) -> impl Future<Output = Transaction<'static, Self>> + Send;
+
+    /// The same on a connection.
+    fn begin_on(connection: &mut Self::Connection) -> impl Future<Output = Transaction<'_, Self>> + Send;
+
+    /// Runs SQL; how many rows it changed.
+    fn run(connection: &mut Self::Connection, sql: &str) -> impl Future<Output = sqlx::Result<u64>> + Send;
+
+    /// The one text that a query gives.
+    fn text(
+        connection: &mut Self::Connection,
+        sql: &str,
+    ) -> impl Future<Output = sqlx::Result<String>> + Send;
+
+    /// The one number that a query gives.
+    fn number(connection: &mut Self::Connection, sql: &str)
+    -> impl Future<Output = sqlx::Result<i64>> + Send;
+}
+
+macro_rules! dialect {
+    ($database:ty: $backend:ident, $begin:literal, $connect:path) => {
+        impl Dialect for $database {
+            const BACKEND: Backend = Backend::$backend;
+            const BEGIN: &'static str = $begin;
+
+            async fn connect(url: &str) -> Self::Connection {
+                $connect(url).await.expect("a connection")
+            }
+
+            async fn pool(url: &str, connections: u32) -> Pool<Self> {
+                let pool =
+                    PoolOptions::new().max_connections(connections).min_connections(connections.min(1));
+                pool.acquire_timeout(Duration::from_secs(3)).connect(url).await.expect("a pool")
+            }
+
+            async fn begin(pool: &Pool<Self>) -> Transaction<'static, Self> {
+                pool.begin_with(Self::BEGIN).await.expect("a transaction")
+            }
+
+            async fn begin_on(connection: &mut Self::Connection) -> Transaction<'_, Self> {
+                connection.begin_with(Self::BEGIN).await.expect("a transaction")
+            }
+
+            async fn run(connection: &mut Self::Connection, sql: &str) -> sqlx::Result<u64> {
+                let done = raw_sql(AssertSqlSafe(sql.to_owned())).execute(connection).await?;
+                Ok(done.rows_affected())
+            }
+
+            async fn text(connection: &mut Self::Connection, sql: &str) -> sqlx::Result<String> {
+                raw_sql(AssertSqlSafe(sql.to_owned())).fetch_one(connection).await?.try_get(0)
+            }
+
+            async fn number(connection: &mut Self::Connection, sql: &str) -> sqlx::Result<i64> {
+                sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_one(connection).await?.try_get(0)
+            }
+        }
+    };
+}
+
+dialect!(Sqlite: Sqlite, "BEGIN IMMEDIATE", connect_to_sqlite);
+dialect!(MySql: Mysql, "BEGIN", MySqlConnection::connect);
+dialect!(Postgres: Postgres, "BEGIN", PgConnection::connect);
+
+async fn connect_to_sqlite(url: &str) -> sqlx::Result<SqliteConnection> {
+    let options: SqliteConnectOptions = url.parse()?;
+    options.busy_timeout(Duration::from_secs(20)).connect().await
+}

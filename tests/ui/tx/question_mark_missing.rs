@@ -1,0 +1,13 @@
+#![allow(unused)]
+
+use idem_runtime::idempotent;
+use sqlx::{Postgres, Transaction};
+
+#[idempotent(key = "billing:<user_id>", mode = "transactional")]
+async fn job(user_id: u64, tx: &mut Transaction<'_, Postgres>) -> anyhow::Result<u64> {
+    let query = sqlx::query_scalar("SELECT 1").bind(1);
+    let one: i64 = query.fetch_one(&mut **tx).await;
+    Ok(user_id)
+}
+
+fn main() {}

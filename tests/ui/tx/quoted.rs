@@ -1,0 +1,11 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent};
+use sqlx::{Postgres, Transaction};
+
+#[idempotent(key = "billing:<user_id>", mode = "transactional", tx = "connection")]
+async fn job(user_id: u64, connection: &mut Transaction<'_, Postgres>) -> Result<u64, Error> {
+    Ok(user_id)
+}
+
+fn main() {}

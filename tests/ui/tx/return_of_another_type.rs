@@ -1,0 +1,14 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent};
+use sqlx::{Postgres, Transaction};
+
+#[idempotent(key = "billing:<user_id>", mode = "transactional")]
+async fn job(user_id: u64, tx: &mut Transaction<'_, Postgres>) -> Result<u64, Error> {
+    if user_id == 0 {
+        return 5;
+    }
+    Ok(user_id)
+}
+
+fn main() {}
