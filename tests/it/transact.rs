@@ -3,6 +3,7 @@
 //! Each case plays on every database that it speaks of, under its own name:
 //! `transact::sqlite::rows_and_key_appear_when_the_caller_commits`.
 
+mod behind;
 mod cancel;
 pub(crate) mod dialect;
 mod jobs;
@@ -17,10 +18,10 @@ use crate::cases::site::Site;
 
 /// The cases, by the databases that they speak of.
 macro_rules! transact {
-    (databases $databases:tt sqlite $sqlite:tt postgres $postgres:tt) => {
+    (databases $databases:tt sqlite $sqlite:tt postgres $postgres:tt mysql $mysql:tt) => {
         on!(sqlite: Sqlite on Sqlite, $databases $sqlite);
         on!(postgres: Postgres on Postgres, $databases $postgres);
-        on!(mysql: MySql on Mysql, $databases);
+        on!(mysql: MySql on Mysql, $databases $mysql);
     };
 }
 
@@ -66,6 +67,16 @@ transact! {
         cancel {
             a_call_that_is_dropped_on_a_slow_network_leaves_all_or_nothing
             a_call_that_is_dropped_while_it_waits_loses_nothing
+        }
+    }
+    mysql {
+        behind {
+            a_deadlock_costs_one_transaction_and_no_effect
+            a_deadlock_in_the_body_is_told_in_the_place_of_its_error
+            a_deadlock_that_the_body_swallows_is_no_success
+            an_implicit_commit_is_told_and_the_job_is_done
+            an_implicit_commit_before_an_error_leaves_the_key_to_a_person
+            the_limit_of_waits_is_as_it_was
         }
     }
 }
