@@ -45,6 +45,7 @@ macro_rules! cases {
         on!(memory: Memory, $everywhere);
         on!(sqlite: Sqlite, $everywhere $databases $sqlite);
         on!(postgres: Postgres, $everywhere $databases $postgres);
+        on!(mysql: Mysql, $everywhere $databases);
     };
 }
 

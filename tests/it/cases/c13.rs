@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use idem_runtime::{Builder, Error, ErrorKind, current, idempotent, record::Status};
-use idem_tests::{Backend, Proxy};
+use idem_tests::Proxy;
 use tokio::{
     task::{JoinHandle, JoinSet},
     time::{sleep, timeout},
@@ -98,47 +98,32 @@ impl Midway {
 
 /// What sessions that begin from now on may do.
 async fn read_only(site: &Site, on: bool) {
-    match site.backend() {
-        Backend::Memory | Backend::Sqlite => panic!("no sessions"),
-        Backend::Postgres => {
-            let setting = if on { "on" } else { "off" };
-            let mut hand = site.connection().await;
-            hand.execute("SET default_transaction_read_only = off").await;
-            hand.execute(&format!(
-                "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = {setting}',
-                 current_database()); END $$"
-            ))
-            .await;
-        }
-    }
+    let setting = if on { "on" } else { "off" };
+    let mut hand = site.connection().await;
+    hand.execute("SET default_transaction_read_only = off").await;
+    hand.execute(&format!(
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = {setting}',
+         current_database()); END $$"
+    ))
+    .await;
 }
 
 /// Ends every connection of the workers.
 async fn end_connections(site: &Site) -> i64 {
-    match site.backend() {
-        Backend::Memory | Backend::Sqlite => panic!("no sessions"),
-        Backend::Postgres => {
-            site.number(
-                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-                 WHERE datname = current_database() AND pid <> pg_backend_pid()",
-            )
-            .await
-        }
-    }
+    site.number(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+    .await
 }
 
 /// Sessions that came from somewhere else than the one that asks.
 async fn connections(site: &Site) -> i64 {
-    match site.backend() {
-        Backend::Memory | Backend::Sqlite => panic!("no sessions"),
-        Backend::Postgres => {
-            site.number(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-                 AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
-            )
-            .await
-        }
-    }
+    site.number(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+         AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
+    )
+    .await
 }
 
 /// (a) The primary is a standby now. Nobody cuts its sessions when it is the primary again: those that were told so are

@@ -9,7 +9,6 @@ use std::{
 };
 
 use idem_runtime::{Error, ErrorKind, current, idempotent, record::Status};
-use idem_tests::Backend;
 use tokio::{task::JoinSet, time::sleep};
 
 use super::{
@@ -53,16 +52,11 @@ async fn held(w: &Worker, id: &str, gate: &Gate) -> Result<bool, Error> {
 
 /// How strictly a new connection's transactions are kept apart, ours included.
 async fn isolate(site: &Site, level: &str) {
-    match site.backend() {
-        Backend::Memory | Backend::Sqlite => panic!("no levels"),
-        Backend::Postgres => {
-            site.execute(&format!(
-                "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = %L',
-                 current_database(), '{level}'); END $$"
-            ))
-            .await;
-        }
-    }
+    site.execute(&format!(
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = %L',
+         current_database(), '{level}'); END $$"
+    ))
+    .await;
 }
 
 const STRICT: [&str; 2] = ["repeatable read", "serializable"];
