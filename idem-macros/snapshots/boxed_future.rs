@@ -1,4 +1,4 @@
-#[idempotent(key = "job:<id>")]
+#[idempotent(key = "job:<id>", on_error = Self::judge)]
 fn job<'a, 'async_trait>(&'a self, id: u64) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + 'async_trait>>
 where
     'a: 'async_trait,
@@ -29,17 +29,21 @@ where
         })
         .part(&id)
         .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
-        ::idem_runtime::__private::run(__idem_call, async move || -> Result<u64, Error> {
-            if let ::core::option::Option::Some(__idem_ret) =
-                ::idem_runtime::__private::none::<Result<u64, Error>>()
-            {
-                return __idem_ret;
-            }
-            (move || -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + '_>> {
-                Box::pin(async move { Ok(id) })
-            })()
-            .await
-        })
+        ::idem_runtime::__private::run_classified(
+            __idem_call,
+            |__idem_error: &_| Self::judge(__idem_error),
+            async move || -> Result<u64, Error> {
+                if let ::core::option::Option::Some(__idem_ret) =
+                    ::idem_runtime::__private::none::<Result<u64, Error>>()
+                {
+                    return __idem_ret;
+                }
+                (move || -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + '_>> {
+                    Box::pin(async move { Ok(id) })
+                })()
+                .await
+            },
+        )
         .await
     })
 }

@@ -73,7 +73,12 @@ impl<'a> Tokens<'a> {
             let borrowed = quote_spanned!(at=> &(#expr));
             quote_spanned!(*span=> .idem(#borrowed))
         });
+        let guarded = plan.transaction.iter().map(|transaction| {
+            let (guard, taken) = (self.guard(), transaction.take(krate));
+            quote_spanned!(*span=> let mut #guard = #taken;)
+        });
         quote_spanned! {*span=>
+            #(#guarded)*
             let #call = #krate::__private::#constructor::<#output>({
                 static JOB: #krate::__private::Job = #job;
                 #krate::__private::inventory::submit! { #krate::__private::JobRef(&JOB) }
@@ -212,23 +217,26 @@ impl<'a> Tokens<'a> {
     /// future would stop being `Send`.
     fn steps(&self, transaction: &Transaction, classify: &TokenStream) -> TokenStream {
         let Self { span, krate, call, .. } = self;
-        let (guard, answer) = (local("__idem_guard", *span), local("__idem_answer", *span));
-        let is_mut = transaction.is_mut.then(|| quote_spanned!(*span=> mut));
-        let tx = &transaction.ident;
-        let taken = transaction.take(krate);
+        let (guard, answer) = (self.guard(), local("__idem_answer", *span));
+        let Transaction { ident: tx, mutability, lints, .. } = transaction;
         let body = Ident::new(if classify.is_empty() { "tx_body" } else { "tx_body_classified" }, *span);
         let closure = self.closure();
         quote_spanned! {*span=>
-            let (#call, mut #guard) = match #krate::__private::tx_begin(#call, #taken, || ()).await {
+            let #call = match #krate::__private::tx_begin(#call, &mut #guard, || ()).await {
                 ::core::ops::ControlFlow::Continue(#answer) => #answer,
                 ::core::ops::ControlFlow::Break(#answer) => return #answer,
             };
             let #call = {
-                let #is_mut #tx = #guard.tx();
+                #(#lints)* let #mutability #tx = #guard.tx();
                 #krate::__private::#body(#call, #classify #closure).await
             };
             #krate::__private::tx_end(#call, #guard).await
         }
+    }
+
+    /// What holds the transaction of a transactional job.
+    fn guard(&self) -> Ident {
+        local("__idem_guard", self.span)
     }
 
     /// `|e: &_| path(e),` where the attribute names a function that judges errors.

@@ -55,6 +55,11 @@ use proc_macro::TokenStream;
 /// | `allow_overlap(path)` | the job at `path` is meant to share keys with this one | |
 /// | `crate` | the path of the runtime crate | `::idem_runtime` |
 ///
+/// A `transactional` job is an `async` function whose effect is rows in the database of the keys. Its parameter `tx` is
+/// a `&mut sqlx::Transaction<'_, DB>`, or `&mut` that database's connection with a transaction open on it. The key is
+/// claimed, the body runs and the key is completed in that transaction, under a savepoint; the body sees it under the
+/// same name, and the caller commits it.
+///
 /// Durations are whole numbers of `s`, `m`, `h` or `d`: `"90s"`, `"24h"`.
 ///
 /// `key_fn` makes a sibling of the function, which a trait implementation cannot hold.

@@ -96,7 +96,7 @@ impl Plan {
     pub(crate) fn new(args: Args, function: Option<Function>, errors: &mut Errors) -> Option<Self> {
         check_mode(&args, errors);
         check_options(&args, errors);
-        let function = function?;
+        let mut function = function?;
         let transaction = Transaction::new(&args, &function, errors);
         check_generics(&function, errors);
         check_key_fn(&args, &function, errors);
@@ -114,6 +114,10 @@ impl Plan {
         let krate =
             args.krate.as_ref().map_or_else(|| parse_quote!(::idem_runtime), |krate| krate.value.clone());
         let contract = contract(&args, mode, &key.source);
+        if let Some(transaction) = &transaction {
+            transaction.check_apart(&key.literal, &key.template, &args, errors);
+            transaction.give_way(&mut function);
+        }
         let Key { template: Template { texts, .. }, parts, .. } = key;
         Some(Self { function, args, mode, krate, texts, parts, fingerprint, key_fn, transaction, contract })
     }

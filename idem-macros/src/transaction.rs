@@ -2,19 +2,22 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote_spanned;
-use syn::{Error, FnArg, Pat, PatType, Type, ext::IdentExt, spanned::Spanned};
+use syn::{Attribute, Error, FnArg, LitStr, Pat, PatType, Token, Type, ext::IdentExt, spanned::Spanned};
 
 use crate::{
     args::{Args, Mode},
     errors::{Errors, did_you_mean, list},
     expand::relocate,
     function::{Flavor, Function, Parameter, find_impl, ungrouped},
+    template::{Fault, Template},
 };
 
 /// What the expansion needs of it.
 pub(crate) struct Transaction {
     pub(crate) ident: Ident,
-    pub(crate) is_mut: bool,
+    pub(crate) mutability: Option<Token![mut]>,
+    /// What the user says of lints at the parameter, for the binding that the body has in its place.
+    pub(crate) lints: Vec<Attribute>,
     /// What the reference is to.
     ty: Type,
 }
@@ -66,9 +69,48 @@ impl Transaction {
         let Type::Reference(reference) = ungrouped(&parameter.ty) else { return None };
         Some(Self {
             ident: name.ident.clone(),
-            is_mut: name.mutability.is_some(),
+            mutability: name.mutability,
+            lints: parameter.attrs.iter().filter(|attr| is_lint(attr)).cloned().collect(),
             ty: Type::clone(&reference.elem),
         })
+    }
+
+    /// Refuses a key or a fingerprint that is made of the transaction.
+    pub(crate) fn check_apart(&self, key: &LitStr, template: &Template, args: &Args, errors: &mut Errors) {
+        let name = self.ident.unraw().to_string();
+        let fact = format!(
+            "`{name}` is the transaction that the job runs in, and says nothing of what the job is for"
+        );
+        for placeholder in template.placeholders.iter().filter(|placeholder| placeholder.root() == name) {
+            let remedy = "write a parameter that tells one intent from another";
+            let fault = Fault::say(placeholder.at.clone(), &*fact, remedy);
+            errors.at(key.span(), fault.show(&key.value(), &[]));
+        }
+        let fingerprint = args.fingerprint.iter().flat_map(|fingerprint| &fingerprint.value);
+        for path in fingerprint.filter(|path| path.root.unraw() == name) {
+            errors.at(path.root.span(), format!("{fact}\nremove it from the fingerprint"));
+        }
+    }
+
+    /// Has the parameter give way to a binding in the body of the same name: that one is the user's, and what lints
+    /// say of the name they say of it. The parameter keeps its name, which no other token can mean.
+    pub(crate) fn give_way(&self, function: &mut Function) {
+        for input in &mut function.sig.inputs {
+            if let FnArg::Typed(parameter) = input
+                && let Pat::Ident(name) = &mut *parameter.pat
+                && name.ident == self.ident
+            {
+                name.ident = self.parameter();
+                name.mutability = None;
+                parameter.attrs.retain(|attr| !attr.path().is_ident("expect"));
+            }
+        }
+    }
+
+    fn parameter(&self) -> Ident {
+        let mut parameter = self.ident.clone();
+        parameter.set_span(Span::mixed_site().located_at(self.ident.span()));
+        parameter
     }
 
     /// `tx_guard::<Transaction<'_, Postgres>>(&mut *tx)`. The type is there for an unmet bound, which then stands
@@ -76,19 +118,18 @@ impl Transaction {
     pub(crate) fn take(&self, krate: &TokenStream) -> TokenStream {
         let span = Span::call_site().located_at(self.ty.span());
         let krate = relocate(krate.clone(), span);
-        let mut tx = self.ident.clone();
-        tx.set_span(span.resolved_at(tx.span()));
-        let reborrowed = if self.is_mut {
-            quote_spanned!(span=> &mut **&mut #tx)
-        } else {
-            quote_spanned!(span=> &mut *#tx)
-        };
+        let tx = self.parameter();
         let ty = find_impl(&self.ty).is_none().then(|| {
             let ty = &self.ty;
             quote_spanned!(span=> ::<#ty>)
         });
-        quote_spanned!(span=> #krate::__private::tx_guard #ty (#reborrowed))
+        quote_spanned!(span=> #krate::__private::tx_guard #ty (&mut *#tx))
     }
+}
+
+/// `#[allow(…)]` and its like, perhaps under a condition.
+fn is_lint(attr: &Attribute) -> bool {
+    ["allow", "expect", "warn", "deny", "forbid", "cfg_attr"].iter().any(|name| attr.path().is_ident(name))
 }
 
 fn wanted(args: &Args) -> String {

@@ -188,15 +188,15 @@ impl<R, E> fmt::Debug for Ended<R, E> {
 /// Opens the savepoint and makes the claim, or answers the call.
 ///
 /// The type of `place` tells where the function stands, as that of the body's closure does for other modes.
-pub async fn tx_begin<'t, R, T, E, X: ?Sized, P>(
+pub async fn tx_begin<R, T, E, X: ?Sized, P>(
     call: Call<R, T, E>,
-    mut guard: Guard<'t, X>,
+    guard: &mut Guard<'_, X>,
     _place: P,
-) -> ControlFlow<R, (Begun<R, E>, Guard<'t, X>)> {
+) -> ControlFlow<R, Begun<R, E>> {
     let Call { ticket, edge, .. } = call;
     let admission = Box::pin(run::begin(ticket, type_name::<P>(), guard.enlist())).await;
     match edge.answer(admission) {
-        Ok(execution) => ControlFlow::Continue((Begun { execution, edge }, guard)),
+        Ok(execution) => ControlFlow::Continue(Begun { execution, edge }),
         Err(answer) => ControlFlow::Break(answer),
     }
 }

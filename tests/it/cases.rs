@@ -23,7 +23,9 @@ mod c17;
 mod c19;
 mod c2;
 mod c3;
+mod c4;
 mod c6;
+mod c7;
 mod c9;
 pub(crate) mod call;
 pub(crate) mod gate;
@@ -38,14 +40,14 @@ use site::Site;
 
 /// The cases, by what they ask of a back end.
 macro_rules! cases {
-    (everywhere $everywhere:tt databases $databases:tt sqlite $sqlite:tt postgres $postgres:tt) => {
+    (everywhere $everywhere:tt databases $databases:tt sqlite $sqlite:tt postgres $postgres:tt pgbouncer $pgbouncer:tt) => {
         /// The names of all cases, among other words.
-        const ALL: &str = stringify!($everywhere $databases $sqlite $postgres);
+        const ALL: &str = stringify!($everywhere $databases $sqlite $postgres $pgbouncer);
 
         on!(memory: Memory, $everywhere);
         on!(sqlite: Sqlite, $everywhere $databases $sqlite);
         on!(postgres: Postgres, $everywhere $databases $postgres);
-        on!(mysql: Mysql, $everywhere $databases);
+        on!(pgbouncer: Pgbouncer, $pgbouncer);
     };
 }
 
@@ -250,6 +252,7 @@ cases! {
             c3_a_body_may_hold_the_whole_pool
             c3_a_completion_waits_for_a_busy_database
             c3_a_time_out_of_the_pool_is_the_bodys_own_error
+            c3_a_transactional_body_that_asks_the_pool_is_rolled_back
         }
         c12 {
             c12_workers_in_other_zones_agree
@@ -270,6 +273,11 @@ cases! {
             c14_a_column_of_others_that_must_be_given_is_named
             c14_a_companion_of_somebody_else_is_named
             c14_what_is_half_there_is_made_whole
+        }
+        c7 {
+            c7_a_a_completed_key_leaves_the_transaction_whole
+            c7_b_a_key_in_progress_elsewhere_leaves_the_transaction_whole
+            c7_c_a_key_that_is_claimed_at_once_leaves_each_transaction_whole
         }
         c17 {
             c17_a_test_that_fails_with_a_pending_job_fails_by_itself
@@ -313,6 +321,9 @@ cases! {
             c2_callers_that_give_up_on_a_slow_network_lose_and_repeat_nothing
             c2_a_claim_that_nobody_waits_for_any_more_is_given_back
         }
+        c4 {
+            c4_a_pooler_is_told_from_a_server
+        }
         c6 {
             c6_a_claim_that_meets_an_uncommitted_one_learns_what_became_of_it
             c6_a_row_that_is_gone_when_it_is_read_is_claimed_again
@@ -341,6 +352,8 @@ cases! {
             c9_every_other_write_that_collided_is_sent_again
             c9_heartbeats_that_collided_are_sent_again
             c9_collisions_without_end_make_the_completion_unknown
+            c9_a_transactional_completion_that_collides_is_a_conflict_and_undoes_the_body
+            c9_a_transactional_conflict_that_is_ignored_commits_no_half
         }
         c14 {
             c14_every_statement_goes_to_the_schema_that_was_named
@@ -355,6 +368,19 @@ cases! {
         }
         c19 {
             c19_a_column_that_is_too_narrow_is_named_at_the_start
+        }
+    }
+    pgbouncer {
+        c4 {
+            c4_a_pooler_is_told_from_a_server
+            c4_a_pooler_that_comes_later_is_found
+            c4_five_processes_create_the_table_at_once
+            c4_forty_clients_make_a_thousand_claims
+            c4_a_claim_whose_client_is_killed_locks_nothing
+            c4_a_claim_whose_client_freezes_is_given_up
+            c4_a_table_whose_maker_is_killed_is_made_by_the_next
+            c4_no_session_state_is_left_behind
+            c4_no_statement_needs_a_session
         }
     }
 }

@@ -38,6 +38,7 @@ macro_rules! conformance {
         on!(memory: Memory, $every);
         on!(sqlite: Sqlite, $every $databases $one_writer);
         on!(postgres: Postgres, $every $databases $row_locks);
+        on!(pgbouncer: Pgbouncer, $every $databases $row_locks);
         on!(mysql: Mysql, $every $databases $row_locks);
     };
 }
@@ -294,6 +295,7 @@ conformance! {
             a_completion_counts_from_the_write_and_not_from_the_wait_before_it
             a_takeover_counts_from_the_write_and_not_from_the_wait_before_it
             calls_of_other_keys_go_on_beside_a_locked_one
+            a_transaction_that_sits_on_20_keys_costs_no_other_key_its_lease
             sessions_in_other_time_zones_mean_the_same_moments
             batches_in_opposite_orders_do_not_lock_each_other_out
         }

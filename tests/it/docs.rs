@@ -80,7 +80,7 @@ fn each_test_that_a_document_names_exists() {
 
 #[test]
 fn each_refusal_that_is_documented_is_a_test_with_its_message() {
-    const FOLDERS: [&str; 4] = ["key/", "args/", "shape/", "types/"];
+    const FOLDERS: [&str; 5] = ["key/", "args/", "shape/", "types/", "tx/"];
     let text = read("docs/compile-errors.md");
     let cases: Vec<_> =
         quoted(&text).filter(|text| FOLDERS.iter().any(|folder| text.starts_with(folder))).collect();

@@ -9,5 +9,6 @@ mod examples;
 #[path = "../ui/pass/mod.rs"]
 mod pass;
 mod plans;
+mod python;
 mod transact;
 mod ui;

@@ -5,10 +5,19 @@
 
 mod behind;
 mod cancel;
+mod commit;
 pub(crate) mod dialect;
+mod failure;
+mod inside;
+mod isolation;
 mod jobs;
+mod lost;
+mod nest;
+mod place;
+mod rows;
 pub(crate) mod stage;
 mod together;
+mod wait;
 
 use idem_tests::Backend;
 use sqlx::{MySql, Postgres, Sqlite};
@@ -61,9 +70,98 @@ transact! {
             a_body_that_is_dropped_leaves_the_callers_own_rows
             a_body_that_drops_its_own_transaction_half_way_undoes_no_more_than_itself
         }
+        failure {
+            an_error_undoes_the_jobs_rows_and_leaves_the_callers
+            a_recorded_failure_lasts_if_the_caller_commits
+            a_recorded_failure_goes_with_the_callers_rollback
+            a_released_row_keeps_its_history
+            an_error_of_the_database_that_is_handed_on_leaves_the_transaction_whole
+            a_panic_undoes_the_jobs_rows_and_reaches_the_caller
+            a_result_that_panics_when_it_is_stored_undoes_all
+            a_result_that_cannot_be_stored_is_completed_without_it
+        }
+        lost {
+            a_body_that_rolls_back_by_hand_is_no_success
+            a_body_that_commits_by_hand_keeps_rows_and_key_together
+            a_body_that_begins_another_transaction_by_hand_is_no_success
+            a_body_that_leaves_a_transaction_open_undoes_itself
+        }
+        place {
+            a_connection_without_a_transaction_is_refused
+            keys_in_memory_are_refused
+            a_database_without_the_table_is_refused
+            a_namespace_and_a_table_of_ones_own_are_used
+        }
+        nest {
+            a_caller_may_be_inside_a_transaction_of_its_own
+            a_job_may_run_another_in_its_own_transaction
+            a_key_is_not_entered_again_from_inside
+        }
+        wait {
+            a_second_call_waits_and_replays_when_the_first_one_is_committed
+            a_second_call_waits_and_runs_when_the_first_one_is_rolled_back
+            of_32_callers_one_runs
+        }
+        rows {
+            a_completed_key_replays
+            a_completed_key_without_a_result_is_told
+            a_row_of_others_is_not_ours
+            a_key_that_needs_review_or_failed_is_told
+            a_committed_claim_is_in_progress_at_once
+            what_no_longer_counts_runs
+            a_stale_claim_needs_review_though_the_caller_rolls_back
+        }
+        inside {
+            a_body_knows_its_key_its_fence_and_its_attempt
+            each_ending_is_one_event
+        }
     }
-    sqlite {}
+    sqlite {
+        place {
+            a_database_in_memory_is_another_for_each_connection
+        }
+        nest {
+            a_job_of_another_mode_inside_is_refused_in_time
+        }
+        isolation {
+            a_transaction_that_began_by_reading_begins_again
+            a_deferred_transaction_waits_for_the_writer
+            a_connection_that_began_with_a_rollback_journal_serves
+        }
+        commit {
+            a_constraint_that_fails_at_the_commit_leaves_nothing
+        }
+    }
     postgres {
+        failure {
+            an_error_of_the_database_that_is_kept_back_is_no_success
+            a_transaction_that_has_failed_runs_nothing
+        }
+        lost {
+            a_connection_that_ends_under_the_job_is_no_success
+        }
+        place {
+            keys_in_a_database_of_another_kind_are_refused
+            a_schema_of_ones_own_is_used
+        }
+        nest {
+            a_job_of_another_mode_inside_commits_by_itself
+        }
+        wait {
+            a_wait_is_bounded
+            a_call_that_does_not_wait_is_refused_at_once
+            the_callers_own_limit_of_waits_stays
+        }
+        isolation {
+            the_loser_of_a_race_begins_again
+            workers_who_begin_again_have_one_effect_for_each_key
+            a_deadlock_of_two_transactions_is_a_conflict_of_one
+        }
+        commit {
+            a_commit_whose_reply_is_lost_leaves_a_replay
+            a_commit_that_does_not_arrive_leaves_nothing
+            a_constraint_that_fails_at_the_commit_leaves_nothing
+        }
         cancel {
             a_call_that_is_dropped_on_a_slow_network_leaves_all_or_nothing
             a_call_that_is_dropped_while_it_waits_loses_nothing

@@ -33,6 +33,7 @@ pub struct Proxy {
 
 #[derive(Clone, Copy, Debug)]
 struct Weather {
+    upstream: SocketAddr,
     passage: Passage,
     latency: Duration,
 }
@@ -58,10 +59,11 @@ impl Proxy {
         let listener = StdTcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port on loopback");
         listener.set_nonblocking(true).expect("a socket that does not block");
         let address = listener.local_addr().expect("a bound socket");
-        let (weather, seen) = watch::channel(Weather { passage: Passage::Open, latency: Duration::ZERO });
+        let (weather, seen) =
+            watch::channel(Weather { upstream, passage: Passage::Open, latency: Duration::ZERO });
         let (swallow, swallowed) = watch::channel(0);
         let (cuts, cut) = mpsc::unbounded_channel();
-        let route = Route { upstream, weather: seen, swallow };
+        let route = Route { weather: seen, swallow };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -83,7 +85,8 @@ impl Proxy {
     /// [`swallow_replies`](Self::swallow_replies) stays out of step: [`cut`](Self::cut) it.
     pub fn forward(&self) {
         self.weather.send_modify(|weather| {
-            *weather = Weather { passage: Passage::Open, latency: Duration::ZERO };
+            weather.passage = Passage::Open;
+            weather.latency = Duration::ZERO;
         });
     }
 
@@ -127,6 +130,11 @@ impl Proxy {
         self.weather.send_modify(|weather| weather.latency = latency);
     }
 
+    /// Forwards new connections to another server.
+    pub fn redirect(&self, upstream: SocketAddr) {
+        self.weather.send_modify(|weather| weather.upstream = upstream);
+    }
+
     fn pass(&self, passage: Passage) {
         self.weather.send_modify(|weather| weather.passage = passage);
     }
@@ -147,7 +155,6 @@ impl Drop for Proxy {
 /// What one connection needs to know.
 #[derive(Clone)]
 struct Route {
-    upstream: SocketAddr,
     weather: watch::Receiver<Weather>,
     swallow: watch::Sender<u64>,
 }
@@ -180,7 +187,8 @@ async fn carry(client: TcpStream, mut route: Route) -> io::Result<()> {
     if route.passage().await? == Passage::Refused {
         return Ok(());
     }
-    let server = TcpStream::connect(route.upstream).await?;
+    let upstream = route.weather.borrow().upstream;
+    let server = TcpStream::connect(upstream).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (from_client, to_client) = client.into_split();
@@ -289,6 +297,16 @@ mod tests {
         ask(&mut client, 3).await.expect_err("closed");
         let mut client = TcpStream::connect(proxy.address()).await.expect("the proxy accepts");
         assert_eq!(ask(&mut client, 3).await.expect("an answer"), 4);
+    }
+
+    #[tokio::test]
+    async fn a_redirected_proxy_sends_new_connections_elsewhere() {
+        let (proxy, mut client) = connected().await;
+        let nowhere = StdTcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|gone| gone.local_addr());
+        proxy.redirect(nowhere.expect("a port where nobody listens any more"));
+        assert_eq!(ask(&mut client, 3).await.expect("an answer"), 4);
+        let mut elsewhere = TcpStream::connect(proxy.address()).await.expect("the proxy accepts");
+        ask(&mut elsewhere, 5).await.expect_err("closed");
     }
 
     #[tokio::test]

@@ -2,22 +2,16 @@ use std::collections::BTreeMap;
 
 use crate::{backend, fleet::Fleet};
 
-/// How many conformance cases each back end has, as the test binaries list them.
+/// How many cases each back end has in its suite, as the test binaries list them.
 #[derive(Debug)]
 pub(crate) struct Coverage(BTreeMap<&'static str, usize>);
 
 impl Coverage {
-    /// What the tests of a back end's suite begin with.
-    pub(crate) fn prefix(backend: &str) -> String {
-        format!("conformance::{backend}::")
-    }
-
     /// Reads lines such as `conformance::sqlite::a_stale_claim_is_taken_over: test`.
     pub(crate) fn of_listing(listing: &str) -> Coverage {
         let tests: Vec<_> = listing.lines().filter_map(|line| line.strip_suffix(": test")).collect();
-        let cases =
-            |name: &str| tests.iter().filter(|test| test.starts_with(&Coverage::prefix(name))).count();
-        Coverage(backend::names().map(|name| (name, cases(name))).collect())
+        let cases = |suite: &str| tests.iter().filter(|test| test.starts_with(suite)).count();
+        Coverage(backend::suites().map(|(name, suite)| (name, cases(suite))).collect())
     }
 
     pub(crate) fn cases(&self, backend: &str) -> usize {
@@ -27,14 +21,14 @@ impl Coverage {
     /// A line per back end; for one that is missing, how to get it.
     pub(crate) fn report(&self, fleet: &Fleet, passed: bool) {
         println!("\nback ends");
-        for name in backend::names() {
+        for (name, _) in backend::suites() {
             let cases = self.cases(name);
-            let missing = fleet.missing().find(|(missing, _)| *missing == name);
+            let missing = fleet.missing().find(|(missing, _)| missing.name == name);
             let line = match missing {
-                Some((_, missing)) => format!("NOT COVERED: {cases} conformance cases left out: {missing}"),
-                None if cases == 0 => "NOT COVERED: no conformance case in this run".to_owned(),
-                None if passed => format!("covered: {cases} conformance cases"),
-                None => format!("ran, amid failures: {cases} conformance cases"),
+                Some((_, missing)) => format!("NOT COVERED: {cases} cases left out: {missing}"),
+                None if cases == 0 => "NOT COVERED: no case in this run".to_owned(),
+                None if passed => format!("covered: {cases} cases"),
+                None => format!("ran, amid failures: {cases} cases"),
             };
             println!("  {name:<9} {line}");
         }

@@ -12,8 +12,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Fleet {
     purpose: Purpose,
-    running: Vec<(&'static str, Running)>,
-    missing: Vec<(&'static str, Missing)>,
+    running: Vec<(&'static Server, Running)>,
+    missing: Vec<(&'static Server, Missing)>,
 }
 
 /// Whose environment the URLs are for.
@@ -26,15 +26,14 @@ pub(crate) enum Purpose {
 impl Fleet {
     pub(crate) fn start(purpose: Purpose, interrupt: &Interrupt) -> Result<Fleet> {
         let mut fleet = Fleet { purpose, running: Vec::new(), missing: Vec::new() };
-        for server in SERVERS {
+        for server in SERVERS.iter().filter(|server| purpose.needs(server)) {
             let found = fleet.find(server, interrupt);
             interrupt.ensure_none()?;
             match found {
-                Ok(running) => fleet.running.push((server.name, running)),
+                Ok(running) => fleet.running.push((server, running)),
                 Err(reason) => {
-                    let remedy =
-                        format!("{}, or name a server in {}", server.install, purpose.variable(server.name));
-                    fleet.missing.push((server.name, Missing { reason: format!("{reason:#}"), remedy }));
+                    let remedy = format!("{}, or name one in {}", server.install, purpose.variable(server));
+                    fleet.missing.push((server, Missing { reason: format!("{reason:#}"), remedy }));
                 }
             }
         }
@@ -42,19 +41,27 @@ impl Fleet {
     }
 
     fn find(&self, server: &Server, interrupt: &Interrupt) -> Result<Running> {
-        match env::var(self.purpose.variable(server.name)) {
+        match env::var(self.purpose.variable(server)) {
             Ok(url) if !url.is_empty() => Ok(Running::elsewhere(url)),
             _ => (server.start)(self, interrupt),
         }
     }
 
-    pub(crate) fn missing(&self) -> impl Iterator<Item = (&'static str, &Missing)> {
-        self.missing.iter().map(|(name, missing)| (*name, missing))
+    /// How to reach one that is there.
+    pub(crate) fn url(&self, server: &str) -> Option<&str> {
+        self.running
+            .iter()
+            .find(|(running, _)| running.name == server)
+            .map(|(_, running)| running.url.as_str())
+    }
+
+    pub(crate) fn missing(&self) -> impl Iterator<Item = (&'static Server, &Missing)> {
+        self.missing.iter().map(|(server, missing)| (*server, missing))
     }
 
     /// The variables that name the servers, with their values.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (String, &str)> {
-        self.running.iter().map(|(name, running)| (self.purpose.variable(name), running.url.as_str()))
+        self.running.iter().map(|(server, running)| (self.purpose.variable(server), running.url.as_str()))
     }
 }
 
@@ -65,11 +72,18 @@ impl Drop for Fleet {
 }
 
 impl Purpose {
-    fn variable(self, server: &str) -> String {
+    fn variable(self, server: &Server) -> String {
         let purpose = match self {
             Purpose::Test => "TEST",
             Purpose::Bench => "BENCH",
         };
-        format!("IDEM_{purpose}_{}_URL", server.to_uppercase())
+        format!("IDEM_{purpose}_{}", server.variable)
+    }
+
+    fn needs(self, server: &Server) -> bool {
+        match self {
+            Purpose::Test => true,
+            Purpose::Bench => server.measured,
+        }
     }
 }

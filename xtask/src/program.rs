@@ -4,7 +4,7 @@ use std::{
     env,
     io::Read,
     os::unix::process::CommandExt as _,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
@@ -21,8 +21,20 @@ const GRACE: Duration = Duration::from_secs(5);
 /// `cargo` in the workspace's root.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    command.current_dir(workspace());
     command
+}
+
+/// The workspace's root.
+pub(crate) fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Where one stands: on the `PATH`, or in one of the folders where distributions keep it off that.
+pub(crate) fn find(name: &str, off_the_path: &[&str]) -> Option<PathBuf> {
+    let on_path = env::var_os("PATH").map(|path| env::split_paths(&path).collect::<Vec<_>>());
+    let folders = on_path.into_iter().flatten().chain(off_the_path.iter().map(PathBuf::from));
+    folders.map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
 /// Runs to the end, in sight of the user.

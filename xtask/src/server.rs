@@ -1,8 +1,10 @@
-//! The servers a run can have, one file each.
+//! The servers a run can have, one file each; and an interpreter, which is found or made like one.
 
 mod account;
 mod mysql;
+mod pgbouncer;
 mod postgres;
+mod python;
 mod secret;
 
 use std::fmt;
@@ -12,20 +14,26 @@ use anyhow::Result;
 use crate::{fleet::Fleet, interrupt::Interrupt};
 
 /// In the order they start; one may stand on those before it.
-pub(crate) const SERVERS: &[Server] = &[postgres::SERVER, mysql::SERVER];
+pub(crate) const SERVERS: &[Server] = &[postgres::SERVER, pgbouncer::SERVER, mysql::SERVER, python::SERVER];
 
 /// A kind of server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// The back end's name in tests, variables and `--require`.
+    /// Its name in `--require`.
     pub(crate) name: &'static str,
+    /// What the variable that tells of it ends in: `POSTGRES_URL`.
+    pub(crate) variable: &'static str,
+    /// What the tests begin with that cannot do without it.
+    pub(crate) suite: &'static str,
+    /// Whether the benchmarks measure it.
+    pub(crate) measured: bool,
     /// How to get one on a machine that has none.
     pub(crate) install: &'static str,
     /// Finds its programs and starts it, beside the servers that already run.
     pub(crate) start: fn(&Fleet, &Interrupt) -> Result<Running>,
 }
 
-/// A server that answers at `url`, and stops when this is dropped if we have started it.
+/// A server that answers at `url`, or an interpreter that stands there, and stops when this is dropped if we have started it.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) url: String,

@@ -70,7 +70,7 @@ snapshots! {
     sync_function => attribute;
     every_setter => attribute;
     boxed_future => attribute;
-    classified_error => attribute;
+    transactional => attribute;
     key_function => attribute;
     mistake => attribute;
     key_part => crate::key_part::derive;

@@ -86,6 +86,83 @@ fn a_faulty_argument_brings_no_second_fault() {
     }
 }
 
+/// What is wrong with a transactional job.
+fn faults_inside(args: &str, parameters: &str) -> Vec<String> {
+    let args = format!(r#"key = "j:<id>", mode = "transactional"{args}"#);
+    let function = format!("async fn job(id: u64, {parameters}) -> Result<(), Error> {{ Ok(()) }}");
+    plan(&args, &function).err().unwrap_or_default()
+}
+
+#[test]
+fn a_transactional_job_has_one_transaction() {
+    for (args, parameters) in [
+        ("", "tx: &mut Transaction<'_, Postgres>"),
+        ("", "tx: &mut PgConnection"),
+        ("", "tx: &mut impl Transact"),
+        ("", "tx: &'t mut X"),
+        ("", "mut tx: &mut X"),
+        ("", "#[allow(unused)] tx: &mut X"),
+        (", tx = conn", "tx: u64, conn: &mut X"),
+        (", tx = conn", "(tx, _): (u64, u8), conn: &mut X"),
+        (", tx = _tx", "_tx: &mut X"),
+        (", tx = r#type", "r#type: &mut X"),
+        (r#", on_busy = "wait", wait_for = "1s""#, "tx: &mut X"),
+        (r#", wait_for = "1s""#, "tx: &mut X"),
+        (r#", on_busy = "error""#, "tx: &mut X"),
+    ] {
+        assert_eq!(faults_inside(args, parameters), [""; 0], "{args} {parameters}");
+    }
+    for (args, parameters, fact) in [
+        ("", "month: u8", "`job` has no parameter `tx`"),
+        ("", "conn: &mut X", "`job` has no parameter `tx`"),
+        ("", "__arg2: X", "`job` has no parameter `tx`"),
+        (", tx = con", "conn: &mut X", "`con` is not a parameter of `job`; did you mean `conn`?"),
+        (", tx = \"tx\"", "tx: &mut X", "`tx` is the name of a parameter: write `tx = tx`"),
+        (", tx = self", "tx: &mut X", "`tx` is the name of the parameter"),
+        ("", "tx: X", "`tx` is not a `&mut`"),
+        ("", "tx: &X", "`tx` is not a `&mut`"),
+        ("", "tx: impl Transact", "`tx` is not a `&mut`"),
+        ("", "ref tx: &mut X", "`tx` is bound by a pattern"),
+        ("", "Held { tx }: Held", "`tx` is bound by a pattern"),
+        ("", "tx @ _: &mut X", "`tx` is bound by a pattern"),
+        ("", "#[cfg(unix)] tx: &mut X", "the transaction can be compiled out"),
+        (", fingerprint = (tx)", "tx: &mut X", "`tx` is the transaction that the job runs in"),
+        (", allow_volatile(tx)", "tx: &mut X", "`<tx>` is not in the key"),
+        (r#", stale_after = "90s""#, "tx: &mut X", "`stale_after` belongs to `lock_first`"),
+        (r#", on_busy = "error", wait_for = "1s""#, "tx: &mut X", "`wait_for` limits"),
+    ] {
+        let found = faults_inside(args, parameters);
+        assert!(matches!(&found[..], [only] if only.contains(fact)), "{args} {parameters}: {found:?}");
+    }
+}
+
+#[test]
+fn the_transaction_is_not_in_the_key() {
+    let function = "async fn job(tx: &mut X) -> Result<(), Error> { Ok(()) }";
+    for (key, faults) in [("j:<tx>", 1), ("j:<tx>:<tx.id>", 2)] {
+        let found =
+            plan(&format!(r#"key = "{key}", mode = "transactional""#), function).err().unwrap_or_default();
+        assert_eq!(found.len(), faults, "{found:?}");
+        assert!(found.iter().all(|fault| fault.starts_with("`tx` is the transaction")), "{found:?}");
+    }
+    let other = plan(r#"key = "j:<tx>""#, "fn job(tx: u64) -> Result<(), Error> { Ok(()) }");
+    assert!(other.is_ok(), "a parameter like another where there is no transaction");
+}
+
+#[test]
+fn a_transaction_belongs_to_its_mode() {
+    for mode in ["lock_first", "record_after"] {
+        let args = format!(r#"key = "j:<id>", mode = "{mode}", tx = month"#);
+        let found = faults(&args);
+        assert!(
+            matches!(&found[..], [only] if only.contains("`tx` belongs to `transactional`")),
+            "{found:?}"
+        );
+    }
+    let found = faults(r#"key = "j:<id>", mode = "transactional", tx = month"#);
+    assert_eq!(found.len(), 2, "not async, and no `&mut`: {found:?}");
+}
+
 #[test]
 fn generics_must_show_in_a_parameter() {
     let with = |head: &str, clause: &str| {

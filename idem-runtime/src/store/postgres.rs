@@ -1,6 +1,8 @@
 //! The store of `postgres://…`.
 
+mod brief;
 mod let_go;
+mod pooler;
 mod setup;
 mod statements;
 mod transaction;
@@ -19,7 +21,7 @@ use sqlx::{
     query::Query,
 };
 
-use self::{statements::Statements, transaction::PostgresTransaction};
+use self::{pooler::Pooler, statements::Statements, transaction::PostgresTransaction};
 use crate::{
     error::Error,
     record::{Record, Status, Version},
@@ -51,6 +53,7 @@ pub struct PostgresStore {
     /// The statements with the table in the schema where it was found.
     found: OnceLock<Statements>,
     connections: Connections<Postgres>,
+    pooler: Pooler,
     writers: usize,
 }
 
@@ -80,6 +83,7 @@ impl PostgresStore {
             unfound: Statements::of(&table),
             found: OnceLock::new(),
             table,
+            pooler: Pooler::of(&connect),
             connections: Connections::new(connect, writers),
             writers,
         })
@@ -98,17 +102,33 @@ impl PostgresStore {
     ) -> Result<Vec<PgRow>, StoreError> {
         for _ in 1..ATTEMPTS {
             let mut held = self.connections.take(context).await?;
-            let rows = statement().fetch_all(held.connection()).await;
-            let collided = rows.as_ref().is_err_and(|error| Fault::of::<Postgres>(error) == Fault::Collision);
+            let rows = self.send(held.connection(), statement()).await;
+            let unsent = rows.as_ref().is_err_and(|error| {
+                Fault::of::<Postgres>(error) == Fault::Collision || self.pooler.shows_in(error)
+            });
             let rows = held.settle(context, rows);
-            if !collided {
+            if !unsent {
                 return rows;
             }
             tokio::task::yield_now().await;
         }
         let mut held = self.connections.take(context).await?;
-        let rows = statement().fetch_all(held.connection()).await;
+        let rows = self.send(held.connection(), statement()).await;
         held.settle(context, rows)
+    }
+
+    /// Behind a pooler only a transaction keeps the server process for which the statement was prepared.
+    async fn send(
+        &self,
+        connection: &mut PgConnection,
+        statement: Statement,
+    ) -> Result<Vec<PgRow>, sqlx::Error> {
+        if !self.pooler.is_there() {
+            return statement.fetch_all(connection).await;
+        }
+        let mut transaction = brief::begin(connection).await?;
+        let rows = statement.persistent(false).fetch_all(&mut *transaction).await;
+        brief::end(transaction, rows).await
     }
 
     async fn insert_all(&self, items: &[Insert]) -> Result<Vec<Answer>, StoreError> {
@@ -411,7 +431,7 @@ impl Dialect for Postgres {
             // read_only_sql_transaction: this server is not the primary any more. A prepared statement that the
             // server does not know, knows already, or will not carry out as it was prepared. The rest: the server
             // ended the connection.
-            "25006" | "26000" | "42P05" | "0A000" => Fault::Connection,
+            "25006" | "25P03" | "25P04" | "26000" | "42P05" | "0A000" => Fault::Connection,
             code if code.starts_with("08") || code.starts_with("57P") => Fault::Connection,
             _ => Fault::Refused,
         }

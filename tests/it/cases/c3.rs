@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use idem_runtime::{Error, idempotent, record::Status};
 use idem_tests::Backend;
+use sqlx::Transaction;
 use tokio::{task::JoinSet, time::sleep};
 
 use super::{
@@ -11,6 +12,10 @@ use super::{
     gate::Gate,
     pool::Pool,
     site::{Site, Worker},
+};
+use crate::transact::{
+    dialect::Dialect,
+    stage::{Stage, plays, put},
 };
 
 #[idempotent(key = "c3:<id>", stale_after = "1s", idem = w.idem)]
@@ -122,4 +127,34 @@ pub(super) async fn c3_a_time_out_of_the_pool_is_the_bodys_own_error(site: &Site
     assert!(matches!(&error, Fault::Own(text) if text.contains("timed out")), "{error}");
     assert_eq!(w.row("c3-starved:1").await.status, Status::Released);
     assert_eq!(executed(starves(&w, 1, &pool)).await, 1);
+}
+
+/// Its own transaction has the only connection, and it asks for another.
+#[idempotent(key = "c3-inside:<id>", mode = "transactional", idem = w.idem)]
+async fn asks_the_pool<DB: Dialect>(
+    w: &Worker,
+    tx: &mut Transaction<'_, DB>,
+    id: &str,
+    pool: &sqlx::Pool<DB>,
+) -> Result<(), Fault> {
+    w.effect(id);
+    put::<DB>(tx, id).await?;
+    pool.acquire().await?;
+    Ok(())
+}
+
+async fn inside<DB: Dialect>(stage: &Stage<'_, DB>) {
+    let pool = DB::pool(stage.site.database.url(), 1).await;
+    let mut tx = DB::begin(&pool).await;
+    put::<DB>(&mut tx, "before").await.expect("a row");
+    let error = failed(asks_the_pool(&stage.w, &mut tx, "x", &pool)).await;
+    assert!(matches!(&error, Fault::Own(text) if text.contains("timed out")), "{error}");
+    put::<DB>(&mut tx, "after").await.expect("a row");
+    tx.commit().await.expect("a commit");
+    stage.lacks("c3-inside:x", "x").await;
+    assert_eq!((stage.rows("before").await, stage.rows("after").await), (1, 1));
+}
+
+pub(super) async fn c3_a_transactional_body_that_asks_the_pool_is_rolled_back(site: &Site) {
+    plays!(site, inside);
 }

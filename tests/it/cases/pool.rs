@@ -30,9 +30,9 @@ impl Pool {
                 let pool = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(patience);
                 Self::Sqlite(pool.connect_with(options).await.expect("a pool"))
             }
-            Backend::Postgres => {
+            Backend::Postgres | Backend::Pgbouncer => {
                 let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(patience);
-                Self::Postgres(pool.connect(site.database.url()).await.expect("a pool"))
+                Self::Postgres(pool.connect(site.database.direct_url()).await.expect("a pool"))
             }
             Backend::Mysql => {
                 let pool = MySqlPoolOptions::new().max_connections(connections).acquire_timeout(patience);

@@ -22,7 +22,9 @@ use tokio::{
 /// How long a case may take, on a machine that is busy with others.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// Where a child finds its database.
 pub(crate) const URL: &str = "IDEM_CASE_URL";
+
 const LEDGER: &str = "IDEM_CASE_LEDGER";
 
 /// A database with its workers.
@@ -126,7 +128,9 @@ impl Site {
             Backend::Memory => panic!("memory knows no SQL"),
             Backend::Sqlite => "(CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000)",
             Backend::Mysql => "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
-            Backend::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+            Backend::Postgres | Backend::Pgbouncer => {
+                "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+            }
         }
     }
 
@@ -138,8 +142,9 @@ impl Site {
                 let options = options.create_if_missing(true).busy_timeout(Duration::from_secs(10));
                 Connected::Sqlite(options.connect().await.expect("a connection"))
             }
-            Backend::Postgres => {
-                Connected::Postgres(PgConnection::connect(self.database.url()).await.expect("a connection"))
+            Backend::Postgres | Backend::Pgbouncer => {
+                let url = self.database.direct_url();
+                Connected::Postgres(PgConnection::connect(url).await.expect("a connection"))
             }
             Backend::Mysql => {
                 let connection = mysql_in_standard_words(self.database.url()).await;

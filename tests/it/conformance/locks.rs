@@ -11,6 +11,8 @@ use idem_runtime::{
     store::{Answer, Ending, ErrorClass, Moment, NewRow, Renew, Renewal, StoreError},
 };
 
+use tokio::sync::Semaphore;
+
 use super::{
     call::{Fault, Runs},
     raw::{Raw, quoted},
@@ -217,6 +219,65 @@ pub(super) async fn calls_of_other_keys_go_on_beside_a_locked_one(s: &Subject) {
     s.raw.execute("ROLLBACK").await;
     assert_eq!(locked.await.expect("no panic").expect("done"), 0);
     assert_eq!(runs.count(), 21);
+}
+
+/// One heartbeat a second.
+#[idempotent(key = "conf-beside:<id>", stale_after = "3s", idem = idem)]
+async fn lasts(id: u32, idem: &Idem, runs: &Runs, open: &Semaphore) -> Result<u32, Fault> {
+    runs.enter();
+    open.acquire().await.expect("never closed").forget();
+    Ok(id)
+}
+
+pub(super) async fn a_transaction_that_sits_on_20_keys_costs_no_other_key_its_lease(s: &Subject) {
+    let patient = s.builder().store_timeout(Duration::from_mins(5)).connect().await;
+    let (idem, runs) = (patient.expect("an `Idem`"), Arc::new(Runs::default()));
+    let open = Arc::new(Semaphore::new(0));
+    let running: Vec<_> = (0..10)
+        .map(|id| {
+            let (idem, runs, open) = (idem.clone(), Arc::clone(&runs), Arc::clone(&open));
+            tokio::spawn(async move { lasts(id, &idem, &runs, &open).await })
+        })
+        .collect();
+    let call = |id| {
+        let (idem, runs) = (idem.clone(), Arc::clone(&runs));
+        tokio::spawn(async move { meets_a_lock(id, &idem, &runs).await })
+    };
+    while runs.count() < 10 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    s.raw.execute("BEGIN").await;
+    for id in 100..120 {
+        s.raw.begin_by_hand(&format!("conf-locked:{id}")).await;
+    }
+    let locked: Vec<_> = (100..120).map(call).collect();
+    // Longer than a lease, for each of those that run.
+    let mut ends = Vec::new();
+    for id in 0..10 {
+        let key = format!("conf-beside:{id}");
+        let end = s.row(&key).await.lease_until.map(|until| until + micros(Duration::from_secs(3)));
+        ends.push((key, end));
+    }
+    let mut others = 1_000..;
+    for (key, end) in ends {
+        loop {
+            let row = s.row(&key).await;
+            assert!(row.lease_until > Some(row.now), "{row:?}");
+            if row.lease_until >= end {
+                break;
+            }
+            call(others.next().expect("no end")).await.expect("no panic").expect("done");
+        }
+    }
+    assert!(locked.iter().all(|call| !call.is_finished()), "each waits for its own lock");
+    open.add_permits(10);
+    for job in running {
+        job.await.expect("no panic").expect("its claim was never lost");
+    }
+    s.raw.execute("ROLLBACK").await;
+    for call in locked {
+        call.await.expect("no panic").expect("done");
+    }
 }
 
 pub(super) async fn sessions_in_other_time_zones_mean_the_same_moments(s: &Subject) {

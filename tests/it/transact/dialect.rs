@@ -16,6 +16,9 @@ pub(crate) trait Dialect: TransactDatabase {
     /// Begins a transaction that will write.
     const BEGIN: &'static str;
 
+    /// Counts the transactions of this database that wait for a lock, where somebody can tell.
+    const WAITING: Option<&'static str>;
+
     /// A connection that waits for others when it has to.
     fn connect(url: &str) -> impl Future<Output = Self::Connection> + Send;
 
@@ -43,10 +46,11 @@ pub(crate) trait Dialect: TransactDatabase {
 }
 
 macro_rules! dialect {
-    ($database:ty: $backend:ident, $begin:literal, $connect:path) => {
+    ($database:ty: $backend:ident, $begin:literal, $waiting:expr, $connect:path) => {
         impl Dialect for $database {
             const BACKEND: Backend = Backend::$backend;
             const BEGIN: &'static str = $begin;
+            const WAITING: Option<&'static str> = $waiting;
 
             async fn connect(url: &str) -> Self::Connection {
                 $connect(url).await.expect("a connection")
@@ -82,9 +86,15 @@ macro_rules! dialect {
     };
 }
 
-dialect!(Sqlite: Sqlite, "BEGIN IMMEDIATE", connect_to_sqlite);
-dialect!(MySql: Mysql, "BEGIN", MySqlConnection::connect);
-dialect!(Postgres: Postgres, "BEGIN", PgConnection::connect);
+dialect!(Sqlite: Sqlite, "BEGIN IMMEDIATE", None, connect_to_sqlite);
+dialect!(Postgres: Postgres, "BEGIN", Some(WAITING_ON_POSTGRES), PgConnection::connect);
+dialect!(MySql: Mysql, "BEGIN", Some(WAITING_ON_MYSQL), MySqlConnection::connect);
+
+const WAITING_ON_POSTGRES: &str = "SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'";
+const WAITING_ON_MYSQL: &str = "SELECT count(*) FROM information_schema.innodb_trx AS waiting
+    JOIN information_schema.processlist AS process ON process.id = waiting.trx_mysql_thread_id
+    WHERE process.db = database() AND waiting.trx_state = 'LOCK WAIT'";
 
 async fn connect_to_sqlite(url: &str) -> sqlx::Result<SqliteConnection> {
     let options: SqliteConnectOptions = url.parse()?;

@@ -82,3 +82,22 @@ pub(crate) async fn put<DB: Dialect>(
 ) -> sqlx::Result<()> {
     DB::run(connection, &format!("INSERT INTO effects VALUES ('{what}')")).await.map(drop)
 }
+
+/// Plays a case on the stage of a site's own database.
+macro_rules! plays {
+    ($site:ident, $case:ident) => {
+        match $site.backend() {
+            idem_tests::Backend::Sqlite => {
+                $case(&$crate::transact::stage::Stage::<sqlx::Sqlite>::on($site).await).await;
+            }
+            idem_tests::Backend::Postgres | idem_tests::Backend::Pgbouncer => {
+                $case(&$crate::transact::stage::Stage::<sqlx::Postgres>::on($site).await).await;
+            }
+            idem_tests::Backend::Mysql => {
+                $case(&$crate::transact::stage::Stage::<sqlx::MySql>::on($site).await).await;
+            }
+            idem_tests::Backend::Memory => panic!("no transaction is open in memory"),
+        }
+    };
+}
+pub(crate) use plays;

@@ -3,7 +3,7 @@
 use std::env;
 
 use idem_tests::{Child, child::Parent};
-use sqlx::{Connection as _, Postgres, Sqlite, Transaction};
+use sqlx::{Connection as _, MySql, Postgres, Sqlite, Transaction};
 
 use super::{
     dialect::Dialect,
@@ -100,6 +100,7 @@ async fn dying_worker() {
     let url = env::var(URL).expect("set by the parent");
     match url.split(':').next() {
         Some("sqlite") => dies::<Sqlite>(&parent, &url).await,
+        Some("mysql") => dies::<MySql>(&parent, &url).await,
         _ => dies::<Postgres>(&parent, &url).await,
     }
 }

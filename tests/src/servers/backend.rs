@@ -11,24 +11,30 @@ pub enum Backend {
     Sqlite,
     /// The PostgreSQL server that `IDEM_TEST_POSTGRES_URL` names; `cargo xtask test` starts one.
     Postgres,
+    /// The same server behind the pooler that `IDEM_TEST_PGBOUNCER_URL` names: pgbouncer in transaction mode, with two
+    /// server connections for each database.
+    Pgbouncer,
     /// The MySQL or MariaDB server that `IDEM_TEST_MYSQL_URL` names; `cargo xtask test` starts one.
     Mysql,
 }
 
 impl Backend {
     /// All of them.
-    pub const ALL: [Backend; 4] = [Backend::Memory, Backend::Sqlite, Backend::Postgres, Backend::Mysql];
+    pub const ALL: [Backend; 5] =
+        [Backend::Memory, Backend::Sqlite, Backend::Postgres, Backend::Pgbouncer, Backend::Mysql];
 
     /// Those with a database behind them.
-    pub const DATABASES: [Backend; 3] = [Backend::Sqlite, Backend::Postgres, Backend::Mysql];
+    pub const DATABASES: [Backend; 4] =
+        [Backend::Sqlite, Backend::Postgres, Backend::Pgbouncer, Backend::Mysql];
 
-    /// The name in test paths, in `--require` and in the features of `idem-runtime`.
+    /// The name in test paths and in `--require`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Memory => "memory",
             Backend::Sqlite => "sqlite",
             Backend::Postgres => "postgres",
+            Backend::Pgbouncer => "pgbouncer",
             Backend::Mysql => "mysql",
         }
     }
@@ -47,6 +53,12 @@ impl Backend {
             Backend::Memory => Some("memory:".to_owned()),
             Backend::Sqlite => Some("sqlite::memory:".to_owned()),
             Backend::Postgres => named_by("IDEM_TEST_POSTGRES_URL"),
+            // Nothing is kept prepared, as our documents tell those who have a pooler.
+            Backend::Pgbouncer => {
+                let behind = Backend::Postgres.url();
+                let pooler = named_by("IDEM_TEST_PGBOUNCER_URL");
+                behind.and(pooler).map(|url| format!("{url}?statement-cache-capacity=0"))
+            }
             Backend::Mysql => named_by("IDEM_TEST_MYSQL_URL"),
         }
     }

@@ -19,6 +19,7 @@ use super::Backend;
 pub struct Database {
     backend: Backend,
     url: String,
+    direct: String,
     home: Home,
 }
 
@@ -35,29 +36,38 @@ impl Database {
             panic!("{backend} is missing here: `cargo xtask test` starts it, or ask `available()` first")
         });
         match backend {
-            Backend::Memory => Database { backend, url: server, home: Home::Memory },
+            Backend::Memory => Database { backend, direct: server.clone(), url: server, home: Home::Memory },
             Backend::Sqlite => {
                 let folder = TempDir::with_prefix("idem-test-").expect("a temporary folder");
                 let url = format!("sqlite://{}", file_in(&folder).display());
-                Database { backend, url, home: Home::Folder(folder) }
+                Database { backend, direct: url.clone(), url, home: Home::Folder(folder) }
             }
-            Backend::Postgres => Self::on_server(backend, &server, "TEMPLATE template0"),
+            Backend::Postgres => Self::on_server(backend, &server, &server, "TEMPLATE template0"),
+            Backend::Pgbouncer => {
+                let behind = Backend::Postgres.url().expect("a pooler stands before a server");
+                Self::on_server(backend, &server, &behind, "TEMPLATE template0")
+            }
             // A collation that takes many keys for one, as servers of old have it.
             Backend::Mysql => {
-                Self::on_server(backend, &server, "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+                let clause = "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci";
+                Self::on_server(backend, &server, &server, clause)
             }
         }
     }
 
-    fn on_server(backend: Backend, server: &str, clause: &str) -> Database {
-        let admin = Url::parse(server).unwrap_or_else(|error| panic!("the URL of {backend}: {error}"));
+    fn on_server(backend: Backend, server: &str, direct: &str, clause: &str) -> Database {
+        let parse = |url| Url::parse(url).unwrap_or_else(|error| panic!("the URL of {backend}: {error}"));
+        let admin = parse(direct);
         let name = unique_name();
         if let Err(error) = run_on_server(backend, &admin, format!("CREATE DATABASE {name} {clause}")) {
             panic!("no database of one's own on {backend}: its user must be allowed to create one ({error})");
         }
-        let mut url = admin.clone();
-        url.set_path(&name);
-        Database { backend, url: url.into(), home: Home::Server { admin, name } }
+        let [url, direct] = [server, direct].map(|server| {
+            let mut url = parse(server);
+            url.set_path(&name);
+            url.into()
+        });
+        Database { backend, url, direct, home: Home::Server { admin, name } }
     }
 
     /// The back end it is on.
@@ -72,6 +82,12 @@ impl Database {
         &self.url
     }
 
+    /// The URL that reaches it past a pooler; the same where there is none.
+    #[must_use]
+    pub fn direct_url(&self) -> &str {
+        &self.direct
+    }
+
     /// The file of a SQLite database. It is not there before somebody creates it.
     #[must_use]
     pub fn file(&self) -> Option<PathBuf> {
@@ -81,12 +97,13 @@ impl Database {
         }
     }
 
-    /// Where its server listens; `None` without a server.
+    /// Where its server listens, or the pooler before it; `None` without a server.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
-        let Home::Server { admin, .. } = &self.home else { return None };
-        let host = admin.host_str().expect("a host in the server's URL").trim_matches(['[', ']']);
-        let port = admin.port().unwrap_or(if self.backend == Backend::Mysql { 3306 } else { 5432 });
+        let Home::Server { .. } = &self.home else { return None };
+        let url = Url::parse(&self.url).expect("made from a URL");
+        let host = url.host_str().expect("a host in the server's URL").trim_matches(['[', ']']);
+        let port = url.port().unwrap_or(if self.backend == Backend::Mysql { 3306 } else { 5432 });
         (host, port).to_socket_addrs().expect("a host that resolves").next()
     }
 
@@ -105,7 +122,7 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         if let Home::Server { admin, name } = &self.home {
-            let force = if self.backend == Backend::Postgres { "WITH (FORCE)" } else { "" };
+            let force = if self.backend == Backend::Mysql { "" } else { "WITH (FORCE)" };
             let dropped =
                 run_on_server(self.backend, admin, format!("DROP DATABASE IF EXISTS {name} {force}"));
             if let Err(error) = dropped {

@@ -3,6 +3,7 @@
 #![allow(clippy::large_stack_arrays)]
 
 use idem_runtime::{Error, idempotent};
+use sqlx::{Connection, SqliteConnection};
 
 use super::memory;
 
@@ -16,6 +17,19 @@ async fn held(id: u8) -> Result<u8, Error> {
 #[idempotent(key = "large_futures:taken:<id>", idem = memory())]
 async fn taken(id: u8, bytes: [u8; 1024]) -> Result<usize, Error> {
     tokio::task::yield_now().await;
+    Ok(bytes.len() + usize::from(id))
+}
+
+#[idempotent(key = "large_futures:inside:<id>", mode = "transactional", idem = memory())]
+async fn inside(id: u8, tx: &mut SqliteConnection) -> Result<u8, Error> {
+    let bytes = [id; 64 * 1024];
+    tx.ping().await.ok();
+    Ok(bytes[usize::from(id)])
+}
+
+#[idempotent(key = "large_futures:taken_inside:<id>", mode = "transactional", idem = memory())]
+async fn taken_inside(id: u8, bytes: [u8; 1024], tx: &mut SqliteConnection) -> Result<usize, Error> {
+    tx.ping().await.ok();
     Ok(bytes.len() + usize::from(id))
 }
 
@@ -48,6 +62,17 @@ fn a_future_is_no_larger_than_its_arguments_and_two_kilobytes() {
     assert!(size_of_val(&one(1)) < 2048, "{}", size_of_val(&one(1)));
     let plain = 1024 + 2 * size_of::<u8>();
     assert!(size_of_val(&taken(1, [0; 1024])) < plain + 2048, "{}", size_of_val(&taken(1, [0; 1024])));
+}
+
+#[tokio::test]
+async fn a_future_in_a_transaction_is_no_larger() {
+    let mut connection = SqliteConnection::connect("sqlite::memory:").await.expect("a connection");
+    let tx = &mut connection;
+    assert!(size_of_val(&inside(1, tx)) < 2048, "{}", size_of_val(&inside(1, tx)));
+    // The arguments wait for the claim before the body takes them, and are there twice, as in any async function.
+    let plain = 2 * 1024 + 2 * size_of::<u8>();
+    let taken = size_of_val(&taken_inside(1, [0; 1024], tx));
+    assert!(taken < plain + 1024, "{taken}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod arguments;
 mod async_free;
 mod async_trait_methods;
 mod attributes;
+mod bank;
 mod bounded_lints;
 mod boxed_futures;
 mod classified_errors;
@@ -35,6 +36,8 @@ mod strict_lints;
 mod sync_free;
 mod templates;
 mod trait_methods;
+mod transactional;
+mod transactional_methods;
 mod unstored_results;
 
 use std::{fmt::Debug, sync::OnceLock};

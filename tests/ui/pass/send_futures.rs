@@ -4,7 +4,8 @@
 
 use std::{cell::Cell, rc::Rc, sync::Arc};
 
-use idem_runtime::{Error, KeyPart, idempotent};
+use idem_runtime::{Error, KeyPart, Transact, idempotent};
+use sqlx::{Connection, Executor, Sqlite, SqliteConnection, Transaction};
 
 use super::memory;
 
@@ -34,15 +35,23 @@ macro_rules! is_send {
 
 /// One body twice: `plain` as it is, `job` under the attribute.
 macro_rules! twins {
-    ($name:ident, $key:literal, ($($params:tt)*) $body:block) => {
+    ($name:ident, $key:literal $(, $tx:ident)?, ($($params:tt)*) $body:block) => {
         mod $name {
             #[allow(unused_imports)]
             use super::*;
             #[allow(clippy::unused_async)]
             pub(super) async fn plain($($params)*) -> Result<u8, Error> $body
-            #[idempotent(key = $key, idem = memory())]
+            #[idempotent(key = $key, $(mode = "transactional", tx = $tx,)? idem = memory())]
             pub(super) async fn job($($params)*) -> Result<u8, Error> $body
         }
+    };
+}
+
+/// Asks both twins.
+macro_rules! same {
+    ($name:ident, $send:literal, $($args:expr),*) => {
+        assert_eq!(is_send!($name::plain($($args),*)), $send, "plain {}", stringify!($name));
+        assert_eq!(is_send!($name::job($($args),*)), $send, "job {}", stringify!($name));
     };
 }
 
@@ -94,15 +103,33 @@ twins!(exclusive, "send:exclusive:<id>", (id: u8, out: &mut Vec<u8>) {
     tokio::task::yield_now().await;
     Ok(id)
 });
+twins!(inside, "send:inside:<id>", tx, (id: NotSync, tx: &mut Transaction<'_, Sqlite>) {
+    tx.execute("SELECT 1").await.ok();
+    Ok(id.0.get())
+});
+twins!(inside_shared, "send:inside_shared:<id>", tx, (id: u8, shared: Arc<Cell<u8>>, tx: &mut SqliteConnection) {
+    tx.ping().await.ok();
+    Ok(id + shared.get())
+});
+twins!(inside_held, "send:inside_held:<id>", tx, (id: u8, tx: &mut SqliteConnection) {
+    let held = Rc::new(id);
+    tx.ping().await.ok();
+    Ok(*held)
+});
+twins!(inside_dropped, "send:inside_dropped:<id>", tx, (id: u8, mut tx: &mut SqliteConnection) {
+    let value = *Rc::new(id);
+    tx = &mut *tx;
+    tx.ping().await.ok();
+    Ok(value)
+});
+twins!(inside_anything, "send:inside_anything:<id>", tx, (id: u8, tx: &mut impl Transact) {
+    tokio::task::yield_now().await;
+    let _ = tx;
+    Ok(id)
+});
 
 #[test]
 fn futures_are_send_exactly_where_the_plain_ones_are() {
-    macro_rules! same {
-        ($name:ident, $send:literal, $($args:expr),*) => {
-            assert_eq!(is_send!($name::plain($($args),*)), $send, "plain {}", stringify!($name));
-            assert_eq!(is_send!($name::job($($args),*)), $send, "job {}", stringify!($name));
-        };
-    }
     same!(owned, true, 1);
     same!(borrowed, true, "x");
     same!(shared, false, 1, Arc::new(Cell::new(1)));
@@ -112,4 +139,16 @@ fn futures_are_send_exactly_where_the_plain_ones_are() {
     same!(dropped, true, 1);
     same!(object, false, 1, Box::new(|| 1));
     same!(exclusive, true, 1, &mut Vec::new());
+}
+
+#[tokio::test]
+async fn futures_in_a_transaction_are_send_exactly_where_the_plain_ones_are() {
+    let mut connection = SqliteConnection::connect("sqlite::memory:").await.expect("a connection");
+    let mut transaction = connection.begin().await.expect("a transaction");
+    let tx = &mut transaction;
+    same!(inside, true, NotSync(Cell::new(1)), tx);
+    same!(inside_shared, false, 1, Arc::new(Cell::new(1)), tx);
+    same!(inside_held, false, 1, tx);
+    same!(inside_dropped, true, 1, tx);
+    same!(inside_anything, true, 1, tx);
 }

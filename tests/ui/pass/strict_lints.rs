@@ -27,7 +27,8 @@
 // These speak of the package, not of this module.
 #![allow(clippy::multiple_crate_versions, clippy::cargo_common_metadata)]
 
-use idem_runtime::{Error, Idem, Key, KeyPart, OnError, idempotent};
+use idem_runtime::{Error, Idem, Key, KeyPart, OnError, Transact, idempotent};
+use sqlx::{Sqlite, SqliteConnection, Transaction, query};
 use tokio::{task::yield_now, time::sleep};
 
 /// A month.
@@ -126,6 +127,63 @@ pub async fn keep<T: KeyPart + Send + Sync>(id: T, mut values: Vec<u8>) -> Resul
     yield_now().await;
     values.push(1);
     Ok(values)
+}
+
+impl Service {
+    /// Posts the tenant's share.
+    ///
+    /// # Errors
+    ///
+    /// When it is refused.
+    #[idempotent(key = "strict:post:<self.tenant>:<id>", mode = "transactional", idem = self.idem, key_fn = post_key)]
+    pub async fn post(&self, id: u64, tx: &mut Transaction<'_, Sqlite>) -> Result<u64, Failed> {
+        let done = query("INSERT INTO postings VALUES (1)").execute(&mut **tx).await?;
+        Ok(done.rows_affected() + id)
+    }
+}
+
+/// Posts over a connection.
+///
+/// # Errors
+///
+/// When it is refused.
+#[idempotent(key = "strict:inside:<id>", mode = "transactional", tx = conn, on_error = judge_failed)]
+pub async fn inside(id: u64, mut list: Vec<u8>, mut conn: &mut SqliteConnection) -> Result<u64, Failed> {
+    list.push(1);
+    conn = &mut *conn;
+    let done = query("INSERT INTO postings VALUES (1)").execute(conn).await?;
+    Ok(done.rows_affected() + id)
+}
+
+/// Leaves its transaction alone.
+///
+/// # Errors
+///
+/// When it is refused.
+#[idempotent(key = "strict:apart:<id>", mode = "transactional", tx = _tx)]
+pub async fn apart<X: Transact>(id: u64, _tx: &mut X) -> Result<u64, Error> {
+    yield_now().await;
+    Ok(id)
+}
+
+/// What a posting can fail with.
+#[derive(Debug)]
+pub struct Failed;
+
+impl From<sqlx::Error> for Failed {
+    fn from(_: sqlx::Error) -> Self {
+        Self
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(_: Error) -> Self {
+        Self
+    }
+}
+
+const fn judge_failed(_: &Failed) -> OnError {
+    OnError::Release
 }
 
 #[cfg(test)]

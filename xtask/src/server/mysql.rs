@@ -1,5 +1,5 @@
 use std::{
-    env, fs,
+    fs,
     io::Read as _,
     net::{Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
@@ -20,6 +20,9 @@ use crate::{fleet::Fleet, interrupt::Interrupt, program};
 
 pub(crate) const SERVER: Server = Server {
     name: "mysql",
+    variable: "MYSQL_URL",
+    suite: "conformance::mysql::",
+    measured: true,
     install: "install MariaDB 10.6 or MySQL 8.0, or later (Debian: `apt install mariadb-server`, macOS: `brew install \
               mariadb`)",
     start,
@@ -185,15 +188,9 @@ impl Drop for Instance {
 impl Programs {
     /// MariaDB's, or else MySQL's: what is called `mysqld` beside MariaDB's own programs is the same server.
     fn find() -> Option<Programs> {
-        match (program("mariadb-install-db"), program("mariadbd")) {
+        match (program::find("mariadb-install-db", &OFF_THE_PATH), program::find("mariadbd", &OFF_THE_PATH)) {
             (Some(install), Some(server)) => Some(Programs::MariaDb { install, server }),
-            _ => Some(Programs::MySql { server: program("mysqld")? }),
+            _ => Some(Programs::MySql { server: program::find("mysqld", &OFF_THE_PATH)? }),
         }
     }
-}
-
-fn program(name: &str) -> Option<PathBuf> {
-    let on_path = env::var_os("PATH").map(|path| env::split_paths(&path).collect::<Vec<_>>());
-    let folders = on_path.into_iter().flatten().chain(OFF_THE_PATH.map(PathBuf::from));
-    folders.map(|folder| folder.join(name)).find(|program| program.is_file())
 }

@@ -18,6 +18,9 @@ use crate::{fleet::Fleet, interrupt::Interrupt, program};
 
 pub(crate) const SERVER: Server = Server {
     name: "postgres",
+    variable: "POSTGRES_URL",
+    suite: "conformance::postgres::",
+    measured: true,
     install: "install PostgreSQL 13 or later (Debian: `apt install postgresql`, macOS: `brew install postgresql`)",
     start,
 };

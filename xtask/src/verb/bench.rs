@@ -18,8 +18,8 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn run(&self, interrupt: &Interrupt) -> Result<()> {
         let fleet = Fleet::start(Purpose::Bench, interrupt)?;
-        for (name, missing) in fleet.missing() {
-            eprintln!("{name} is missing and goes unmeasured: {missing}");
+        for (server, missing) in fleet.missing() {
+            eprintln!("{} is missing and goes unmeasured: {missing}", server.name);
         }
         let mut cargo = program::cargo();
         cargo.args(["run", "--release", "--package", "idem-benches", "--"]).args(&self.arguments);

@@ -9,8 +9,8 @@ use crate::{
 
 pub(crate) fn run(interrupt: &Interrupt) -> Result<()> {
     let fleet = Fleet::start(Purpose::Test, interrupt)?;
-    for (name, missing) in fleet.missing() {
-        eprintln!("{name} is missing: {missing}");
+    for (server, missing) in fleet.missing() {
+        eprintln!("{} is missing: {missing}", server.name);
     }
     for (variable, url) in fleet.variables() {
         println!("export {variable}='{url}'");

@@ -28,8 +28,8 @@ impl Test {
         let required = Requirement::new(&self.require);
         let fleet = Fleet::start(Purpose::Test, interrupt)?;
         required.ensure_present(&fleet)?;
-        for (name, missing) in fleet.missing() {
-            eprintln!("{name} is missing, its tests are left out: {missing}");
+        for (server, missing) in fleet.missing() {
+            eprintln!("{} is missing, its tests are left out: {missing}", server.name);
         }
 
         let status = program::run(&mut self.tests(&fleet), interrupt)?;
@@ -48,8 +48,8 @@ impl Test {
         let mut cargo = program::cargo();
         cargo.args(["test", "--workspace", "--all-features", "--no-fail-fast"]).envs(fleet.variables());
         cargo.arg("--").args(&self.arguments);
-        for (name, _) in fleet.missing() {
-            cargo.args(["--skip", &Coverage::prefix(name)]);
+        for (server, _) in fleet.missing() {
+            cargo.args(["--skip", server.suite]);
         }
         cargo
     }

@@ -1,9 +1,9 @@
 //! Whether the table is there and is ours; making it where it is not.
 
-use sqlx::{Connection, PgConnection, Postgres, Row, query, raw_sql};
+use sqlx::{PgConnection, Postgres, Row, SqlSafeStr, postgres::PgArguments, query::Query, raw_sql};
 
 use super::{
-    PostgresStore,
+    PostgresStore, brief,
     statements::{self, Statements},
 };
 use crate::store::{
@@ -45,6 +45,7 @@ const MISSING_RIGHTS: &str = "
 impl PostgresStore {
     pub(super) async fn set_up(&self, create: bool) -> Result<(), StoreError> {
         let mut held = self.connections.take(SETTING_UP).await?;
+        self.pooler.look(held.connection(), &self.connections).await?;
         let done = self.check_or_create(held.connection(), create).await;
         let done = held.settle(SETTING_UP, done).map_err(|error| self.advise(error))?;
         let table = done.map_err(|wrong| permanent(SETTING_UP, wrong))?;
@@ -58,39 +59,49 @@ impl PostgresStore {
         connection: &mut PgConnection,
         create: bool,
     ) -> Result<Result<Table, String>, sqlx::Error> {
-        if is_read_only(connection).await? {
-            let text = "the server is read-only (a standby, or `default_transaction_read_only` is set), and claims \
-                are written; name the primary";
-            return Ok(Err(text.to_owned()));
-        }
-        let encoding = encoding(connection).await?;
-        if !["UTF8", "SQL_ASCII"].contains(&encoding.as_str()) {
-            return Ok(Err(format!(
-                "the database has the encoding {encoding}, which cannot hold every key and result; create one with \
-                 `ENCODING 'UTF8'`"
-            )));
-        }
-        if let Ok(Some(table)) = self.complete(connection).await? {
-            return usable(&table, connection).await;
+        let mut transaction = brief::begin(connection).await?;
+        let checked = self.check(&mut transaction).await;
+        if let Ok(Some(table)) = brief::end(transaction, checked).await? {
+            return Ok(Ok(table));
         }
         // Another process may be half way through creating the table, and `IF NOT EXISTS` alone is not safe against
         // it: what is wrong is wrong under the lock.
-        let mut transaction = connection.begin().await?;
-        query::<Postgres>("SELECT set_config('lock_timeout', '10s', true), pg_advisory_xact_lock($1)")
+        let mut transaction = brief::begin(connection).await?;
+        let created = self.create_alone(&mut transaction, create).await;
+        let created = brief::end(transaction, created).await?;
+        let missing = || missing(&self.table, &statements::ddl(&self.table));
+        Ok(created.and_then(|table| table.ok_or_else(missing)))
+    }
+
+    /// The table, where it is there and can be used; what is wrong, where that is more than that it is missing.
+    async fn check(
+        &self,
+        connection: &mut PgConnection,
+    ) -> Result<Result<Option<Table>, String>, sqlx::Error> {
+        if let Err(unfit) = fitness(connection).await? {
+            return Ok(Err(unfit));
+        }
+        match self.complete(connection).await? {
+            Ok(Some(table)) => Ok(usable(&table, connection).await?.map(Some)),
+            other => Ok(other),
+        }
+    }
+
+    async fn create_alone(
+        &self,
+        connection: &mut PgConnection,
+        create: bool,
+    ) -> Result<Result<Option<Table>, String>, sqlx::Error> {
+        once("SELECT set_config('lock_timeout', '10s', true), pg_advisory_xact_lock($1)")
             .bind(LOCK)
-            .execute(&mut *transaction)
+            .execute(&mut *connection)
             .await?;
-        let mut complete = self.complete(&mut transaction).await?;
-        if matches!(complete, Ok(None)) && create {
-            raw_sql(&self.unfound.ddl).execute(&mut *transaction).await?;
-            complete = self.complete(&mut transaction).await?;
+        let checked = self.check(connection).await?;
+        if matches!(checked, Ok(None)) && create {
+            raw_sql(&self.unfound.ddl).execute(&mut *connection).await?;
+            return self.check(connection).await;
         }
-        transaction.commit().await?;
-        match complete {
-            Ok(Some(table)) => usable(&table, connection).await,
-            Ok(None) => Ok(Err(missing(&self.table, &statements::ddl(&self.table)))),
-            Err(wrong) => Ok(Err(wrong)),
-        }
+        Ok(checked)
     }
 
     /// The table with its schema, where all of it is there.
@@ -98,7 +109,7 @@ impl PostgresStore {
         &self,
         connection: &mut PgConnection,
     ) -> Result<Result<Option<Table>, String>, sqlx::Error> {
-        let schema = query(SCHEMA_OF).bind(self.table.quoted("")).fetch_all(&mut *connection).await?;
+        let schema = once(SCHEMA_OF).bind(self.table.quoted("")).fetch_all(&mut *connection).await?;
         let schema: Option<String> = schema.first().map(|row| row.try_get(0)).transpose()?;
         let table = schema.map_or_else(|| self.table.clone(), |schema| self.table.within(&schema));
         let complete = shape(&table, connection).await?.is_complete(&table, statements::COLUMNS);
@@ -125,7 +136,7 @@ impl PostgresStore {
 }
 
 async fn shape(table: &Table, connection: &mut PgConnection) -> Result<Shape, sqlx::Error> {
-    let unique = query(KEY_IS_UNIQUE).bind(table.quoted("")).fetch_one(&mut *connection).await?;
+    let unique = once(KEY_IS_UNIQUE).bind(table.quoted("")).fetch_one(&mut *connection).await?;
     let mut shape = Shape {
         columns: columns_of(&table.quoted(""), connection).await?,
         key_is_unique: unique.try_get(0)?,
@@ -134,14 +145,14 @@ async fn shape(table: &Table, connection: &mut PgConnection) -> Result<Shape, sq
         version: None,
     };
     if shape.tells_version() {
-        let versions = query(&Statements::of(table).version).fetch_all(connection).await?;
+        let versions = once(&Statements::of(table).version).fetch_all(connection).await?;
         shape.version = versions.first().map(|row| row.try_get(0)).transpose()?;
     }
     Ok(shape)
 }
 
 async fn columns_of(name: &str, connection: &mut PgConnection) -> Result<Vec<Found>, sqlx::Error> {
-    let rows = query(COLUMNS_OF).bind(name).fetch_all(connection).await?;
+    let rows = once(COLUMNS_OF).bind(name).fetch_all(connection).await?;
     rows.iter()
         .map(|row| {
             let room: Option<i32> = row.try_get(2)?;
@@ -158,7 +169,7 @@ async fn columns_of(name: &str, connection: &mut PgConnection) -> Result<Vec<Fou
 
 /// The table, where this role may do what every job does.
 async fn usable(table: &Table, connection: &mut PgConnection) -> Result<Result<Table, String>, sqlx::Error> {
-    let rights = query(MISSING_RIGHTS).bind(table.quoted("")).bind(table.quoted("_schema"));
+    let rights = once(MISSING_RIGHTS).bind(table.quoted("")).bind(table.quoted("_schema"));
     let missing = rights.fetch_all(connection).await?;
     let Some(first) = missing.first() else { return Ok(Ok(table.clone())) };
     let (right, of): (String, String) = (first.try_get(0)?, first.try_get(1)?);
@@ -167,11 +178,26 @@ async fn usable(table: &Table, connection: &mut PgConnection) -> Result<Result<T
     )))
 }
 
-async fn is_read_only(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    let sql = "SELECT current_setting('transaction_read_only') = 'on'";
-    query::<Postgres>(sql).fetch_one(connection).await?.try_get(0)
+/// Whether the server and its database can do what is asked of them; if not, why.
+async fn fitness(connection: &mut PgConnection) -> Result<Result<(), String>, sqlx::Error> {
+    let sql = "SELECT current_setting('transaction_read_only') = 'on', current_setting('server_encoding')";
+    let row = once(sql).fetch_one(connection).await?;
+    let (read_only, encoding): (bool, String) = (row.try_get(0)?, row.try_get(1)?);
+    if read_only {
+        let text = "the server is read-only (a standby, or `default_transaction_read_only` is set), and claims are \
+            written; name the primary";
+        return Ok(Err(text.to_owned()));
+    }
+    if !["UTF8", "SQL_ASCII"].contains(&encoding.as_str()) {
+        return Ok(Err(format!(
+            "the database has the encoding {encoding}, which cannot hold every key and result; create one with \
+             `ENCODING 'UTF8'`"
+        )));
+    }
+    Ok(Ok(()))
 }
 
-async fn encoding(connection: &mut PgConnection) -> Result<String, sqlx::Error> {
-    query::<Postgres>("SELECT current_setting('server_encoding')").fetch_one(connection).await?.try_get(0)
+/// A statement that is not kept prepared.
+fn once(sql: impl SqlSafeStr) -> Query<'static, Postgres, PgArguments> {
+    sqlx::query(sql).persistent(false)
 }

@@ -45,9 +45,14 @@ impl<DB: Dialect> Connections<DB> {
         let waiting = self.idle().pop();
         let connection = match waiting {
             Some(connection) => connection,
-            None => self.options.connect().await.map_err(|error| explain::<DB>(context, error))?,
+            None => self.open(context).await?,
         };
         Ok(Held { connection, home: self, _permit: permit })
+    }
+
+    /// One more, which is the caller's to close.
+    pub(crate) async fn open(&self, context: &'static str) -> Result<DB::Connection, StoreError> {
+        self.options.connect().await.map_err(|error| explain::<DB>(context, error))
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<DB::Connection>> {

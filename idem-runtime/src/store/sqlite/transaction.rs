@@ -1,8 +1,10 @@
 //! The table inside a caller's transaction, in SQLite's words.
 
-use std::{slice, time::Duration};
+use std::{fmt::Write as _, slice, time::Duration};
 
-use sqlx::{AssertSqlSafe, Connection as _, Sqlite, SqliteConnection, query, sqlite::SqliteRow};
+use sqlx::{
+    AssertSqlSafe, Connection as _, Row as _, Sqlite, SqliteConnection, query, raw_sql, sqlite::SqliteRow,
+};
 use sqlx_core::{database::Database, transaction::TransactionManager};
 
 use super::{CLAIMING, FINISHING, READING, REPLACING, SqliteStore, Statement};
@@ -89,25 +91,40 @@ impl SqliteTransaction<'_> {
 
     async fn undo(&mut self) -> Result<(), Halt> {
         let undone = savepoint::roll_back::<Sqlite>(self.connection, self.savepoint).await;
-        if undone.is_err() {
-            *self.savepoint = Savepoint::default();
-            self.mend().await;
+        if let (Err(_), Some(level)) = (&undone, self.savepoint.level.take()) {
+            // Where even this fails, the connection is of no use to anybody.
+            let _ = self.stand_in(level).await;
         }
         undone
     }
 
-    /// Has sqlx count the savepoint of a transaction that is gone as ended: it would go on counting it, and the next
-    /// transaction of this connection would be one savepoint too deep.
-    async fn mend(&mut self) {
-        let depth = Manager::get_transaction_depth(self.connection);
-        let Some(level) = depth.checked_sub(1).filter(|level| *level > 0) else { return };
-        let again = format!("SAVEPOINT _sqlx_savepoint_{level}");
-        // Where even this fails, the connection is of no use to anybody.
-        if sqlx::raw_sql(AssertSqlSafe(again)).execute(&mut *self.connection).await.is_ok() {
-            let _ = Manager::commit(self.connection).await;
+    /// Begins a transaction in the place of one that is gone, which can be rolled back and never committed. sqlx would
+    /// go on counting the one that is gone, and take the next over this connection for a savepoint in it.
+    async fn stand_in(&mut self, level: usize) -> sqlx::Result<()> {
+        let _ = raw_sql("ROLLBACK").execute(&mut *self.connection).await;
+        let checked = query("SELECT foreign_keys FROM pragma_foreign_keys").fetch_one(&mut *self.connection);
+        if checked.await?.try_get::<i64, _>(0)? == 0 {
+            return Ok(());
         }
+        let mut begin = String::from(UNFINISHED);
+        for level in 1..savepoint::depth::<Sqlite>(self.connection) {
+            // Into memory it does not fail.
+            let _ = write!(begin, "; SAVEPOINT _sqlx_savepoint_{level}");
+        }
+        raw_sql(AssertSqlSafe(begin)).execute(&mut *self.connection).await?;
+        while savepoint::depth::<Sqlite>(self.connection) >= level {
+            Manager::rollback(self.connection).await?;
+        }
+        Ok(())
     }
 }
+
+/// Begins a transaction with a reference to nothing, which is looked for at the commit.
+const UNFINISHED: &str = "
+    BEGIN;
+    CREATE TEMP TABLE _idem_transaction_lost
+        (id INTEGER PRIMARY KEY, lost REFERENCES _idem_transaction_lost DEFERRABLE INITIALLY DEFERRED);
+    INSERT INTO _idem_transaction_lost VALUES (1, 2)";
 
 impl Transaction for SqliteTransaction<'_> {
     fn is_open(&self) -> bool {

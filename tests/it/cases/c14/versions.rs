@@ -115,7 +115,7 @@ pub(in crate::cases) async fn c14_columns_of_others_are_left_alone(site: &Site) 
 pub(in crate::cases) async fn c14_a_column_of_others_that_must_be_given_is_named(site: &Site) {
     site.worker().await;
     match site.backend() {
-        Backend::Memory | Backend::Postgres | Backend::Mysql => {
+        Backend::Memory | Backend::Postgres | Backend::Pgbouncer | Backend::Mysql => {
             site.execute("ALTER TABLE idempotency_keys ADD COLUMN tenant text NOT NULL").await;
         }
         // SQLite adds no such column; a table can only be made with it.

@@ -1,0 +1,176 @@
+//! Transactions that the database only lets be tried again as a whole.
+
+use idem_runtime::{ErrorKind, idempotent};
+use sqlx::{Connection as _, Postgres, Sqlite, Transaction};
+use tokio::{
+    sync::Barrier,
+    task::JoinSet,
+    time::{Duration, sleep},
+};
+
+use super::{
+    dialect::Dialect,
+    jobs::job,
+    stage::{Stage, put},
+};
+use crate::cases::{
+    call::{Fault, executed, refused, replayed},
+    site::Worker,
+};
+
+const LEVELS: [&str; 2] = ["BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN ISOLATION LEVEL SERIALIZABLE"];
+
+pub(super) async fn the_loser_of_a_race_begins_again(stage: &Stage<'_, Postgres>) {
+    for (n, level) in LEVELS.into_iter().enumerate() {
+        let id = format!("x{n}");
+        let mut loser = stage.pool.begin_with(level).await.expect("a transaction");
+        put::<Postgres>(&mut loser, format!("snapshot {n}")).await.expect("a row");
+        let mut winner = stage.begin().await;
+        executed(job(&stage.w, &mut winner, &id)).await;
+        winner.commit().await.expect("a commit");
+
+        let error = refused(ErrorKind::TransactionConflict, job(&stage.w, &mut loser, &id)).await.idem();
+        assert!(error.is_retryable() && error.to_string().contains("begin again"), "{error}");
+        loser.rollback().await.expect("a rollback");
+        let mut again = stage.pool.begin_with(level).await.expect("a transaction");
+        replayed(job(&stage.w, &mut again, &id)).await;
+        again.commit().await.expect("a commit");
+        stage.holds(&format!("job:{id}"), &id).await;
+        assert_eq!(stage.rows(format!("snapshot {n}")).await, 0);
+    }
+}
+
+/// Reads what all of them write.
+#[idempotent(key = "counting:<id>", mode = "transactional", idem = w.idem)]
+async fn counting(w: &Worker, tx: &mut Transaction<'_, Postgres>, id: &str) -> Result<(), Fault> {
+    let there = Postgres::number(tx, &format!("SELECT count(*) FROM effects WHERE what = '{id}'")).await?;
+    put::<Postgres>(tx, id).await?;
+    w.effect(&format!("{there} before"));
+    Ok(())
+}
+
+async fn delivers(w: &Worker, pool: &sqlx::PgPool, level: &'static str, id: &str) {
+    loop {
+        let mut tx = pool.begin_with(level).await.expect("a transaction");
+        match counting(w, &mut tx, id).await {
+            Ok(()) => match tx.commit().await {
+                Ok(()) => return,
+                Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("40001") => {}
+                Err(error) => panic!("{error}"),
+            },
+            Err(Fault::Idem(error)) => assert_eq!(error.kind(), ErrorKind::TransactionConflict, "{error}"),
+            Err(Fault::Own(error)) => assert!(error.contains("serialize"), "{error}"),
+        }
+    }
+}
+
+pub(super) async fn workers_who_begin_again_have_one_effect_for_each_key(stage: &Stage<'_, Postgres>) {
+    let pool = Postgres::pool(stage.site.database.url(), 20).await;
+    for (n, level) in LEVELS.into_iter().enumerate() {
+        let mut workers = JoinSet::new();
+        for worker in 0..20 {
+            let (w, pool) = (stage.w.clone(), pool.clone());
+            workers.spawn(async move {
+                for step in 0..50 {
+                    delivers(&w, &pool, level, &format!("{n}-{}", (step * 7 + worker) % 50)).await;
+                }
+            });
+        }
+        workers.join_all().await;
+        let rows = stage.number(&format!("SELECT count(*) FROM effects WHERE what LIKE '{n}-%'")).await;
+        let names = format!("SELECT count(DISTINCT what) FROM effects WHERE what LIKE '{n}-%'");
+        assert_eq!((rows, stage.number(&names).await), (50, 50));
+    }
+    assert_eq!(stage.number("SELECT count(*) FROM idempotency_keys WHERE status <> 'completed'").await, 0);
+}
+
+pub(super) async fn a_deadlock_of_two_transactions_is_a_conflict_of_one(stage: &Stage<'_, Postgres>) {
+    let there = std::sync::Arc::new(Barrier::new(2));
+    let mut callers = JoinSet::new();
+    for (first, second) in [("a", "b"), ("b", "a")] {
+        let (w, pool, there) = (stage.w.clone(), stage.pool.clone(), std::sync::Arc::clone(&there));
+        callers.spawn(async move {
+            let mut tx = pool.begin().await.expect("a transaction");
+            put::<Postgres>(&mut tx, "caller").await.expect("a row");
+            executed(job(&w, &mut tx, first)).await;
+            there.wait().await;
+            match job(&w, &mut tx, second).await {
+                Ok(_) => {
+                    tx.commit().await.expect("a commit");
+                    true
+                }
+                Err(error) => {
+                    assert_eq!(error.idem().kind(), ErrorKind::TransactionConflict);
+                    put::<Postgres>(&mut tx, "usable").await.expect("a row");
+                    tx.rollback().await.expect("a rollback");
+                    false
+                }
+            }
+        });
+    }
+    let mut ended = callers.join_all().await;
+    ended.sort_unstable();
+    assert_eq!(ended, [false, true], "one of them begins again");
+    stage.holds("job:a", "a").await;
+    stage.holds("job:b", "b").await;
+    assert_eq!(stage.rows("caller").await, 1);
+}
+
+/// A transaction that has read what another one has changed since cannot come to write.
+pub(super) async fn a_transaction_that_began_by_reading_begins_again(stage: &Stage<'_, Sqlite>) {
+    let mut late = stage.pool.begin().await.expect("a transaction");
+    let seen = Sqlite::number(&mut late, "SELECT count(*) FROM effects").await;
+    assert_eq!(seen.expect("a count"), 0);
+    let mut other = stage.begin().await;
+    executed(job(&stage.w, &mut other, "y")).await;
+    other.commit().await.expect("a commit");
+
+    let error = refused(ErrorKind::TransactionConflict, job(&stage.w, &mut late, "x")).await.idem();
+    assert!(error.is_retryable());
+    assert_eq!(Sqlite::number(&mut late, "SELECT count(*) FROM effects").await.expect("it can read on"), 0);
+    late.rollback().await.expect("a rollback");
+
+    let mut again = stage.begin().await;
+    executed(job(&stage.w, &mut again, "x")).await;
+    again.commit().await.expect("a commit");
+    stage.holds("job:x", "x").await;
+    assert_eq!(stage.w.effects("x"), 1);
+}
+
+/// One that did not read yet takes the lock with its claim.
+pub(super) async fn a_deferred_transaction_waits_for_the_writer(stage: &Stage<'_, Sqlite>) {
+    let mut first = stage.begin().await;
+    executed(job(&stage.w, &mut first, "x")).await;
+    let second = tokio::spawn({
+        let (w, pool) = (stage.w.clone(), stage.pool.clone());
+        async move {
+            let mut tx = pool.begin().await.expect("a transaction");
+            let value = replayed(job(&w, &mut tx, "x")).await;
+            tx.commit().await.expect("a commit");
+            value
+        }
+    });
+    sleep(Duration::from_millis(100)).await;
+    assert!(!second.is_finished(), "there is one writer");
+    first.commit().await.expect("a commit");
+    assert_eq!(second.await.expect("no panic"), "did x");
+    stage.holds("job:x", "x").await;
+}
+
+/// A connection of the application that was there first, with a rollback journal.
+pub(super) async fn a_connection_that_began_with_a_rollback_journal_serves(stage: &Stage<'_, Sqlite>) {
+    let file = tempfile::TempDir::new().expect("a folder");
+    let url = format!("sqlite://{}?mode=rwc", file.path().join("app.db").display());
+    let mut connection = Sqlite::connect(&url).await;
+    Sqlite::run(&mut connection, "PRAGMA journal_mode = DELETE").await.expect("a journal");
+    Sqlite::run(&mut connection, "CREATE TABLE effects (what text)").await.expect("a table");
+    let w = stage.site.worker_of(stage.elsewhere(&url).await);
+    for id in ["x", "y"] {
+        let mut tx = Sqlite::begin_on(&mut connection).await;
+        executed(job(&w, &mut tx, id)).await;
+        replayed(job(&w, &mut tx, id)).await;
+        tx.commit().await.expect("a commit");
+    }
+    assert_eq!(Sqlite::number(&mut connection, "SELECT count(*) FROM effects").await.expect("a count"), 2);
+    connection.close().await.expect("closed");
+}
