@@ -85,8 +85,8 @@ impl MySqlStore {
                 without_password(&options.url)
             )));
         }
-        // The statements depend on no mode. Names and time zone stay set: a server may be told to take no notice of
-        // the character set that a client announces, and in UTC no hour comes twice.
+        // Names and time zone stay set: a server may be told to take no notice of the character set that a client
+        // announces, and in UTC no hour comes twice.
         let connect = connect.pipes_as_concat(false).no_engine_substitution(false);
         let writers = options.connections.max(1);
         Ok(Self {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use idem_runtime::{Builder, Idem, Record, record::Status};
-use idem_tests::{Backend, Database, Ledger, child, mysql_in_standard_words};
+use idem_tests::{Backend, Database, Ledger, Proxy, child, mysql_in_standard_words};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, PgConnection, Row, SqliteConnection,
     sqlite::SqliteConnectOptions,
@@ -128,13 +128,51 @@ impl Site {
         self.connection().await.number(sql).await
     }
 
+    /// How many connections to the database there are, on a server, besides the one that asks.
+    pub(crate) async fn connections(&self) -> i64 {
+        let others = match self.backend() {
+            Backend::Mysql => {
+                "SELECT count(*) FROM information_schema.processlist
+                 WHERE db = database() AND id <> connection_id()"
+            }
+            _ => {
+                "SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            }
+        };
+        self.number(others).await
+    }
+
+    /// How many of them are in a transaction and do nothing.
+    pub(crate) async fn idle_transactions(&self) -> i64 {
+        let idle = match self.backend() {
+            Backend::Mysql => {
+                "SELECT count(*) FROM information_schema.innodb_trx
+                     JOIN information_schema.processlist ON id = trx_mysql_thread_id
+                 WHERE db = database() AND command = 'Sleep'"
+            }
+            _ => {
+                "SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND state LIKE 'idle in transaction%'"
+            }
+        };
+        self.number(idle).await
+    }
+
+    /// Lets no reply to a claim pass. On MySQL a look goes ahead of it.
+    pub(crate) fn swallow_claims(&self, proxy: &Proxy) {
+        proxy.swallow_replies_but(usize::from(self.backend() == Backend::Mysql));
+    }
+
     /// The database's time in microseconds, as SQL.
     pub(crate) fn now(&self) -> &'static str {
         match self.backend() {
             Backend::Memory => panic!("memory knows no SQL"),
             Backend::Sqlite => "(CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000)",
             Backend::Mysql => "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
-            Backend::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+            Backend::Postgres => {
+                "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+            }
         }
     }
 

@@ -158,13 +158,13 @@ impl Drop for Database {
     }
 }
 
-/// A connection to a MySQL server that reads SQL as the other databases do: names in double quotes, `||` between texts,
-/// a backslash like any other character.
+/// A connection to a MySQL server that reads SQL as the other databases do, whatever the server is set to: names in
+/// double quotes, `||` between texts, a backslash like any other character, each statement committed by itself.
 pub async fn mysql_in_standard_words(url: &str) -> sqlx::Result<MySqlConnection> {
+    const SETTINGS: &str = "SET SESSION autocommit = 1,
+        sql_mode = 'STRICT_ALL_TABLES,ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES'";
     let mut connection = MySqlConnection::connect(url).await?;
-    sqlx::raw_sql("SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES,NO_BACKSLASH_ESCAPES')")
-        .execute(&mut connection)
-        .await?;
+    sqlx::raw_sql(SETTINGS).execute(&mut connection).await?;
     Ok(connection)
 }
 
@@ -267,6 +267,26 @@ mod tests {
         proxy.cut();
         connection.ping().await.expect_err("the connection is gone");
         PgConnection::connect(&url).await.expect("a new connection is let through");
+    }
+
+    #[tokio::test]
+    async fn a_mysql_database_is_its_tests_own_and_goes_with_its_guard() {
+        if !Backend::Mysql.available() {
+            return;
+        }
+        let (first, second) = (Backend::Mysql.fresh(), Backend::Mysql.fresh());
+        for database in [&first, &second] {
+            let mut connection = mysql_in_standard_words(database.url()).await.expect("a connection");
+            let create = "CREATE TABLE \"t\" (a varchar(9)); INSERT INTO t VALUES ('a\\' || 'b')";
+            sqlx::raw_sql(create).execute(&mut connection).await.expect("a table");
+            let loosely = "SELECT count(*) FROM t WHERE a = 'A\\B'";
+            let found = sqlx::raw_sql(loosely).fetch_one(&mut connection).await.expect("a count");
+            assert_eq!(found.get::<i64, _>(0), 1, "its collation takes no notice of case");
+        }
+        let gone = first.url().to_owned();
+        drop(first);
+        MySqlConnection::connect(&gone).await.expect_err("dropped although connections were open");
+        MySqlConnection::connect(second.url()).await.expect("not the other one");
     }
 
     #[test]

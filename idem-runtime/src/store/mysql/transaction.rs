@@ -8,7 +8,7 @@ use sqlx_core::{database::Database, transaction::TransactionManager};
 
 use super::{
     CLAIMING, FINISHING, MySqlStore, READING, REPLACING, Statement, finish_statement, insert_statement,
-    lift_statement, replace_statement, server::Server, statements::Statements,
+    is_duplicate, lift_statement, replace_statement, server::Server, statements::Statements,
 };
 use crate::{
     record::Record,
@@ -111,7 +111,11 @@ impl<'a> MySqlTransaction<'a> {
         let mut floor = 0;
         for _ in 0..ATTEMPTS {
             let waiting = |seconds| insert_statement(&sql.insert_waiting.lasting(seconds), insert, floor);
-            self.write(CLAIMING, wait, waiting).await?;
+            match self.write(CLAIMING, wait, waiting).await {
+                // It came in since the look, or while this one waited.
+                Err(Halt::Refused(error)) if is_duplicate(&error) => {}
+                written => drop(written?),
+            }
             let Some((record, lowest)) = self.latest(&insert.key).await? else { continue };
             floor = floor.max(lowest);
             if !insert.made(&record) {
