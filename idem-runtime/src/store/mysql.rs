@@ -8,6 +8,7 @@ mod server;
 mod setup;
 mod statements;
 mod transaction;
+mod whole;
 
 use std::{any::Any, collections::HashSet, fmt, slice, str::FromStr, sync::Arc, time::Duration};
 

@@ -17,11 +17,12 @@ const NOW: &str = "({began} + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)))";
 const BEGAN: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))";
 
 /// A time column as microseconds. Of a bare column, this is not converted by way of the session's time zone.
-const BORN: &str = "CAST(UNIX_TIMESTAMP({held}created_at) * 1000000 AS SIGNED)";
+const BORN: &str = "COALESCE(CAST(UNIX_TIMESTAMP({held}created_at) * 1000000 AS SIGNED), 0)";
 const DONE: &str = "CAST(UNIX_TIMESTAMP({held}completed_at) * 1000000 AS SIGNED)";
 
-/// The state as bytes: the collations that both servers know take no notice of trailing blanks.
-const STATUS: &str = "CAST({held}status AS BINARY)";
+/// The state as bytes: the collations that both servers know take no notice of trailing blanks. A row in which nobody
+/// wrote one is a claim, as one with nothing but its key is.
+const STATUS: &str = "CAST(COALESCE({held}status, 'processing') AS BINARY)";
 
 const FLOOR: &str = "(SELECT COALESCE(MAX(fence_floor), 0) FROM {schema})";
 
@@ -48,6 +49,10 @@ const INSERT_ONE: &str = "{at_once}
     INSERT INTO {table} {into}
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, COALESCE({now} + ?, ?), ?, ?, ?, ?, COALESCE({now} + ?, ?),
         COALESCE({now} + ?, ?), GREATEST({now}, ? + 1), CURRENT_TIMESTAMP(6), IF(?, CURRENT_TIMESTAMP(6), NULL))";
+
+/// Waits for the row that is there as for one that it will change. Those who wait for a plain `INSERT` all come to read
+/// the row at once, and are in each other's way when they go on.
+const OR_WAIT: &str = " ON DUPLICATE KEY UPDATE `key` = `key`";
 
 /// A text of a document.
 const TEXT_CELL: &str = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH";
@@ -243,7 +248,7 @@ impl Statements {
         let joined = |template: &str| fill(template, "held.");
         Self {
             insert_one: alone(INSERT_ONE),
-            insert_waiting: waiting(INSERT_ONE),
+            insert_waiting: waiting(&[INSERT_ONE, OR_WAIT].concat()),
             insert_many: alone(INSERT_MANY),
             lift: alone(LIFT),
             replace: alone(&REPLACE.replace("{reborn}", "")),
@@ -285,8 +290,8 @@ impl Statements {
 pub(super) struct Waiting(String);
 
 impl Waiting {
-    pub(super) fn lasting(&self, seconds: u64) -> Sql {
-        Sql::of(self.0.replace("{seconds}", &seconds.to_string()))
+    pub(super) fn lasting(&self, seconds: u64) -> String {
+        self.0.replace("{seconds}", &seconds.to_string())
     }
 }
 
@@ -295,7 +300,8 @@ pub(super) fn ddl(table: &Table) -> String {
     table.fill(DDL)
 }
 
-const KEY: &[&str] = &["varbinary(255)"];
+/// Looked at by [`setup`](super::setup), which counts its bytes.
+const KEY: &[&str] = &[];
 const TEXT: &[&str] = &["text", "varchar", "mediumtext", "longtext"];
 const BIGINT: &[&str] = &["bigint"];
 const INTEGER: &[&str] = &["int", "bigint"];
