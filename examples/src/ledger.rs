@@ -32,14 +32,12 @@ impl Ledger {
     pub async fn charge(&self, user_id: u64, month: Month, cents: u32, reference: &str) -> sqlx::Result<()> {
         tokio::time::sleep(Duration::from_millis(5 + user_id % 16)).await;
         let mut connection = self.0.lock().await;
-        let charge = if connection.backend_name() == "MySQL" {
-            sqlx::query("INSERT INTO ledger (user_id, month, cents, reference) VALUES (?, ?, ?, ?)")
-        } else {
-            sqlx::query("INSERT INTO ledger (user_id, month, cents, reference) VALUES ($1, $2, $3, $4)")
+        let insert = match connection.backend_name() {
+            "MySQL" => "INSERT INTO ledger (user_id, month, cents, reference) VALUES (?, ?, ?, ?)",
+            _ => "INSERT INTO ledger (user_id, month, cents, reference) VALUES ($1, $2, $3, $4)",
         };
-        let charge =
-            charge.bind(user_id.to_string()).bind(month.to_string()).bind(i64::from(cents)).bind(reference);
-        charge.execute(&mut *connection).await?;
+        let charge = sqlx::query(insert).bind(user_id.to_string()).bind(month.to_string());
+        charge.bind(i64::from(cents)).bind(reference).execute(&mut *connection).await?;
         Ok(())
     }
 

@@ -272,7 +272,8 @@ fn decide_claim(record: &Record, now: i64, terms: &Terms<'_>) -> Decision {
     let theirs = record.on_stale.as_deref().map_or(OnStale::Retry, OnStale::from_row);
     let policy = theirs.max(terms.job.stale_policy());
     let taken = u32::try_from(record.takeovers).unwrap_or(0);
-    if record.owner.is_some() && policy == OnStale::Retry && taken < terms.job.takeover_limit() {
+    let takes_over = terms.job.mode() == Mode::LockFirst && policy == OnStale::Retry;
+    if takes_over && record.owner.is_some() && taken < terms.job.takeover_limit() {
         Decision::Run(Standing::Stale)
     } else {
         Decision::Flag
@@ -425,9 +426,11 @@ mod tests {
         foreign_template: bool,
     }
 
-    /// The table as the documentation has it: one line for each kind of row, with the answers of `lock_first` and
-    /// `record_after`. Exactly one line speaks of any row, so their order means nothing.
-    fn table(s: &Situation, frees: bool, mismatch: bool) -> [Decision; 2] {
+    const MODES: [Mode; 3] = [Mode::LockFirst, Mode::RecordAfter, Mode::Transactional];
+
+    /// The table as the documentation has it: one line for each kind of row, with the answers of `lock_first`,
+    /// `record_after` and `transactional`. Exactly one line speaks of any row, so their order means nothing.
+    fn table(s: &Situation, frees: bool, mismatch: bool) -> [Decision; 3] {
         use Decision::{Busy, Conflict, Failed, Flag, Mismatch, Replay, Review, Run};
 
         let past_ttl = s.expired && ["completed", "failed"].contains(&s.status);
@@ -437,27 +440,28 @@ mod tests {
         let claim = same && s.status == "processing";
         let (alive, stale) = (claim && s.left > 0, claim && s.left == 0);
         let retry_after = Some(Duration::from_micros(s.left.unsigned_abs()));
-        let conflict = || Conflict { template: "invoice:<>:<>".to_owned() };
-        let unknown = || Busy { retry_after: None };
+        let conflict = Conflict { template: "invoice:<>:<>".to_owned() };
+        let all = |decision: Decision| [decision.clone(), decision.clone(), decision];
+        let claimed = || Run(Standing::Claimed);
 
         let lines = [
-            (s.status == "released", Run(Standing::Released), Run(Standing::Released)),
-            (past_ttl, Run(Standing::Expired), Run(Standing::Expired)),
-            (s.status == "paused", unknown(), unknown()),
-            (s.status != "paused" && !free && s.foreign_template, conflict(), conflict()),
-            (ours && mismatch, Mismatch, Mismatch),
-            (same && s.status == "completed", Replay, Replay),
-            (same && s.status == "failed", Failed, Failed),
-            (same && s.status == "needs_review", Review, Review),
-            (alive, Busy { retry_after }, Run(Standing::Claimed)),
-            (stale && s.owned && frees, Run(Standing::Stale), Run(Standing::Claimed)),
-            (stale && s.owned && !frees, Flag, Run(Standing::Claimed)),
-            (stale && !s.owned, Flag, Run(Standing::Claimed)),
+            (s.status == "released", all(Run(Standing::Released))),
+            (past_ttl, all(Run(Standing::Expired))),
+            (s.status == "paused", all(Busy { retry_after: None })),
+            (s.status != "paused" && !free && s.foreign_template, all(conflict)),
+            (ours && mismatch, all(Mismatch)),
+            (same && s.status == "completed", all(Replay)),
+            (same && s.status == "failed", all(Failed)),
+            (same && s.status == "needs_review", all(Review)),
+            (alive, [Busy { retry_after }, claimed(), Busy { retry_after }]),
+            (stale && s.owned && frees, [Run(Standing::Stale), claimed(), Flag]),
+            (stale && s.owned && !frees, [Flag, claimed(), Flag]),
+            (stale && !s.owned, [Flag, claimed(), Flag]),
         ];
         let mut speaking = lines.into_iter().filter(|(speaks, ..)| *speaks);
-        let (_, lock_first, record_after) = speaking.next().unwrap_or_else(|| panic!("no line for {s:?}"));
+        let (_, answers) = speaking.next().unwrap_or_else(|| panic!("no line for {s:?}"));
         assert!(speaking.next().is_none(), "two lines for {s:?}");
-        [lock_first, record_after]
+        answers
     }
 
     #[test]
@@ -465,7 +469,7 @@ mod tests {
         let mut seen = 0_u32;
         for (theirs, ours, retries) in POLICIES {
             for (takeovers, limit, more) in TAKEOVERS {
-                let jobs = [Mode::LockFirst, Mode::RecordAfter].map(|mode| job(mode, ours, limit));
+                let jobs = MODES.map(|mode| job(mode, ours, limit));
                 for (stored, fingerprint, mismatch) in FINGERPRINTS {
                     every_row(|record, situation| {
                         let record = Record {
@@ -485,13 +489,13 @@ mod tests {
                 }
             }
         }
-        assert_eq!(seen, 6 * 8 * 2 * 4 * 3 * 15 * 5 * 5 * 2);
+        assert_eq!(seen, 6 * 8 * 2 * 4 * 3 * 15 * 5 * 5 * 3);
     }
 
     #[test]
     fn an_absent_row_runs_whatever_the_job() {
         for (_, policy, _) in POLICIES {
-            for mode in [Mode::LockFirst, Mode::RecordAfter] {
+            for mode in MODES {
                 let job = job(mode, policy, 0);
                 let terms = Terms { job: &job, fingerprint: Some("a"), foreign_stale_after: FOREIGN };
                 assert_eq!(decide(None, NOW, &terms), Decision::Run(Standing::Absent));

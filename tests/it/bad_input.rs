@@ -81,6 +81,25 @@ on! {
         a_store_that_is_away_runs_nothing
         a_queue_that_is_full_runs_nothing
     }
+    mysql: Mysql {
+        texts_that_a_database_would_refuse_are_taken
+        an_empty_value_is_no_key
+        a_result_that_no_longer_fits_is_told
+        a_long_key_runs_under_its_digest
+        a_result_over_the_limit_is_completed_with_one_warning
+        a_missing_table_is_told_with_the_way_to_get_it
+        a_missing_database_is_told
+        a_server_that_does_not_listen_is_told
+        a_server_that_does_not_answer_is_told_in_time
+        a_table_that_is_away_during_the_body_is_waited_for
+        a_table_that_stays_away_makes_the_completion_unknown
+        a_server_that_is_away_during_the_body_is_waited_for
+        a_server_that_stays_away_makes_the_completion_unknown
+        a_completion_whose_reply_is_lost_is_recognised
+        a_server_that_is_away_longer_than_the_lease_stops_a_body_that_may_be_retried
+        a_store_that_is_away_runs_nothing
+        a_queue_that_is_full_runs_nothing
+    }
 }
 
 /// The refusal of a set-up.
@@ -100,12 +119,13 @@ async fn is_refused(builder: Builder, words: &[&str]) {
 
 #[tokio::test]
 async fn a_malformed_url_is_refused_with_what_is_right() {
-    let right = ["sqlite://", "postgres://", "memory:"];
+    let right = ["sqlite://", "postgres://", "mysql://", "memory:"];
     for url in [
         "",
         "idem.db",
         "sqlite",
         "postgres",
+        "mysql",
         "memory",
         "memory:x",
         "redis://host",
@@ -124,6 +144,9 @@ async fn a_malformed_url_is_refused_with_what_is_right() {
         "postgres://user:top@secret@host:port/database",
         "redis://host/database?user=user&password=secret",
         "postgres://host:port/database?password=secret",
+        "mysql://user:secret@host:port/database",
+        "mariadb://user:top/secret@host/database",
+        "mysql://user:secret@host",
     ] {
         let error = unfit(Idem::builder().url(url)).await;
         assert_eq!(error.kind(), ErrorKind::Config, "{url}: {error}");

@@ -73,6 +73,21 @@ breaks! {
         alerts_that_come_together_are_told_as_one
         limits_without_end_are_limits
     }
+    mysql: Mysql {
+        a_key_in_review_is_not_freed_while_its_holder_is_alive
+        a_result_that_a_person_recorded_is_not_taken_for_ones_own
+        a_call_that_waits_does_not_start_after_a_shutdown
+        a_body_that_runs_during_a_shutdown_may_call_another_job
+        a_panic_after_the_body_does_not_free_the_key
+        a_claim_whose_reply_was_lost_is_its_callers_whoever_meets_it_first
+        a_claim_that_nobody_heard_of_is_given_back_when_the_database_is_there_again
+        a_lease_counts_from_the_first_sending_whatever_was_locked_since
+        a_resolution_waits_for_a_foreign_writer
+        a_state_that_is_not_ours_is_not_asked_for_again_at_once
+        an_alert_that_reached_nobody_is_raised_again
+        alerts_that_come_together_are_told_as_one
+        limits_without_end_are_limits
+    }
 }
 
 #[idempotent(key = "alive:<id>", stale_after = "2s", idem = w.idem)]
@@ -231,7 +246,7 @@ async fn a_claim_whose_reply_was_lost_is_its_callers_whoever_meets_it_first(site
     let w = site.worker_by(|builder| builder.url(url)).await;
     executed(heard(&w, "warm")).await;
 
-    proxy.swallow_replies();
+    site.swallow_claims(&proxy);
     let swallowed = proxy.reply_swallowed();
     let spawn = || {
         let w = w.clone();
@@ -260,7 +275,7 @@ async fn a_claim_that_nobody_heard_of_is_given_back_when_the_database_is_there_a
     let (w, other) = (site.worker_by(impatient).await, site.worker().await);
     executed(heard(&w, "warm")).await;
 
-    proxy.swallow_replies();
+    site.swallow_claims(&proxy);
     let swallowed = proxy.reply_swallowed();
     let call = tokio::spawn({
         let w = w.clone();
@@ -287,12 +302,15 @@ async fn slowly_claimed(w: &Worker, id: &str) -> Result<bool, Error> {
 /// The server is slow to commit the first sending; those after it meet its lock, and then its row.
 async fn a_lease_counts_from_the_first_sending_whatever_was_locked_since(site: &Site) {
     let w = site.worker().await;
-    site.execute(
-        "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
-            BEGIN PERFORM pg_sleep(1.5); RETURN NULL; END $$;
-        CREATE TRIGGER dawdle AFTER INSERT ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION dawdle()",
-    )
-    .await;
+    let dawdle = match site.backend() {
+        Backend::Mysql => "CREATE TRIGGER dawdle AFTER INSERT ON idempotency_keys FOR EACH ROW DO SLEEP(1.5)",
+        _ => {
+            "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
+                BEGIN PERFORM pg_sleep(1.5); RETURN NULL; END $$;
+            CREATE TRIGGER dawdle AFTER INSERT ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION dawdle()"
+        }
+    };
+    site.execute(dawdle).await;
     assert!(executed(slowly_claimed(&w, "a")).await, "the body runs under a lease that has not passed");
 }
 

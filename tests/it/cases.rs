@@ -12,6 +12,7 @@ mod a18;
 mod a22;
 mod a3;
 mod a5;
+mod a6;
 mod a8;
 mod a9;
 mod c10;
@@ -33,29 +34,30 @@ pub(crate) mod site;
 
 use std::collections::BTreeSet;
 
-use idem_tests::Backend;
+use idem_tests::{Backend, Database};
 use site::Site;
 
 /// The cases, by what they ask of a back end.
 macro_rules! cases {
-    (everywhere $everywhere:tt databases $databases:tt sqlite $sqlite:tt postgres $postgres:tt pgbouncer $pgbouncer:tt) => {
+    (everywhere $everywhere:tt databases $databases:tt sqlite $sqlite:tt servers $servers:tt postgres $postgres:tt pgbouncer $pgbouncer:tt) => {
         /// The names of all cases, among other words.
-        const ALL: &str = stringify!($everywhere $databases $sqlite $postgres $pgbouncer);
+        const ALL: &str = stringify!($everywhere $databases $sqlite $servers $postgres $pgbouncer);
 
-        on!(memory: Memory, $everywhere);
-        on!(sqlite: Sqlite, $everywhere $databases $sqlite);
-        on!(postgres: Postgres, $everywhere $databases $postgres);
-        on!(pgbouncer: Pgbouncer, $pgbouncer);
+        on!(memory: super::Backend::Memory.database(), $everywhere);
+        on!(sqlite: super::Backend::Sqlite.database(), $everywhere $databases $sqlite);
+        on!(postgres: super::Backend::Postgres.database(), $everywhere $databases $servers $postgres);
+        on!(mysql: super::Backend::Mysql.database(), $everywhere $databases $servers);
+        on!(pgbouncer: super::Database::behind_pgbouncer(), $pgbouncer);
     };
 }
 
 macro_rules! on {
-    ($name:ident: $backend:ident, $({ $($file:ident { $($case:ident)+ })* })+) => {
+    ($name:ident: $database:expr, $({ $($file:ident { $($case:ident)+ })* })+) => {
         mod $name {
             $($($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    super::Site::plays(super::Backend::$backend, super::$file::$case).await;
+                    super::Site::plays_at($database, super::$file::$case).await;
                 }
             )+)*)+
         }
@@ -110,6 +112,10 @@ cases! {
             a5_a_recorded_effect_is_checked
             a5_the_order_of_a_map_does_not_matter
             a5_every_digit_counts
+        }
+        a6 {
+            a6_keys_that_only_a_collation_would_equate_are_distinct
+            a6_each_of_their_jobs_runs_at_once_beside_the_others
         }
         a8 {
             a8_keys_of_300_characters_are_distinct_and_idempotent
@@ -200,6 +206,9 @@ cases! {
         }
         a5 {
             a5_the_order_of_a_map_does_not_matter_in_another_process
+        }
+        a6 {
+            a6_a_row_is_found_by_its_own_spelling_alone
         }
         a11 {
             a11_whatever_its_length_a_lease_can_be_taken_over_at_its_end
@@ -303,24 +312,26 @@ cases! {
             c19_a_value_that_cannot_be_read_stops_its_own_key_alone
         }
     }
-    postgres {
-        a14 {
-            a14_a_slow_collector_delays_its_own_keys_alone
-            a14_a_collector_that_dies_leaves_its_batch_to_the_next
-            a14_a_fence_passes_the_collected_one_in_the_midst_of_a_collection
-        }
+    servers {
         c2 {
             c2_callers_that_give_up_on_a_slow_network_lose_and_repeat_nothing
             c2_a_claim_that_nobody_waits_for_any_more_is_given_back
-        }
-        c4 {
-            c4_a_pooler_is_told_from_a_server
         }
         c6 {
             c6_a_claim_that_meets_an_uncommitted_one_learns_what_became_of_it
             c6_a_row_that_is_gone_when_it_is_read_is_claimed_again
             c6_of_callers_at_once_one_runs_at_every_isolation
             c6_a_record_that_meets_an_uncommitted_row_is_written_in_the_end
+        }
+    }
+    postgres {
+        a14 {
+            a14_a_slow_collector_delays_its_own_keys_alone
+            a14_a_collector_that_dies_leaves_its_batch_to_the_next
+            a14_a_fence_passes_the_collected_one_in_the_midst_of_a_collection
+        }
+        c4 {
+            c4_a_pooler_is_told_from_a_server
         }
         c9 {
             c9_a_transactional_completion_that_collides_is_a_conflict_and_undoes_the_body
@@ -351,6 +362,7 @@ cases! {
             c4_a_claim_whose_client_freezes_is_given_up
             c4_a_table_whose_maker_is_killed_is_made_by_the_next
             c4_no_session_state_is_left_behind
+            c4_jobs_in_a_callers_transaction_leave_nothing_prepared
             c4_no_statement_needs_a_session
         }
     }

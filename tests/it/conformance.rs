@@ -29,27 +29,27 @@ mod takeover;
 mod ttl;
 mod writer;
 
-use idem_tests::Backend;
+use idem_tests::{Backend, Database};
 use subject::Subject;
 
 /// The cases, by what they ask of a back end.
 macro_rules! conformance {
     (every_store $every:tt databases $databases:tt row_locks $row_locks:tt one_writer $one_writer:tt) => {
-        on!(memory: Memory, $every);
-        on!(sqlite: Sqlite, $every $databases $one_writer);
-        on!(postgres: Postgres, $every $databases $row_locks);
-        on!(pgbouncer: Pgbouncer, $every $databases $row_locks);
-        on!(mysql: Mysql, $every $databases $row_locks);
+        on!(memory: super::Backend::Memory.database(), $every);
+        on!(sqlite: super::Backend::Sqlite.database(), $every $databases $one_writer);
+        on!(postgres: super::Backend::Postgres.database(), $every $databases $row_locks);
+        on!(pgbouncer: super::Database::behind_pgbouncer(), $every $databases $row_locks);
+        on!(mysql: super::Backend::Mysql.database(), $every $databases $row_locks);
     };
 }
 
 macro_rules! on {
-    ($name:ident: $backend:ident, $({ $($group:ident { $($case:ident)+ })+ })+) => {
+    ($name:ident: $database:expr, $({ $($group:ident { $($case:ident)+ })+ })+) => {
         mod $name {
             $($($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    super::Subject::meets(super::Backend::$backend, super::$group::$case).await;
+                    super::Subject::meets($database, super::$group::$case).await;
                 }
             )+)+)+
         }

@@ -64,8 +64,15 @@ fn functions() -> BTreeSet<String> {
 
 #[test]
 fn each_test_that_a_document_names_exists() {
-    const SUITES: [&str; 6] =
-        ["conformance::", "cases::", "examples::", "record::tests::", "key::tests::", "expand::tests::"];
+    const SUITES: [&str; 7] = [
+        "conformance::",
+        "cases::",
+        "transact::",
+        "examples::",
+        "record::tests::",
+        "key::tests::",
+        "expand::tests::",
+    ];
     let functions = functions();
     let mut named = 0;
     for (document, text) in documents() {

@@ -27,10 +27,10 @@ use crate::cases::site::Site;
 
 /// The cases, by the databases that they speak of.
 macro_rules! transact {
-    (databases $databases:tt sqlite $sqlite:tt postgres $postgres:tt mysql $mysql:tt) => {
+    (databases $databases:tt servers $servers:tt sqlite $sqlite:tt postgres $postgres:tt mysql $mysql:tt) => {
         on!(sqlite: Sqlite on Sqlite, $databases $sqlite);
-        on!(postgres: Postgres on Postgres, $databases $postgres);
-        on!(mysql: MySql on Mysql, $databases $mysql);
+        on!(postgres: Postgres on Postgres, $databases $servers $postgres);
+        on!(mysql: MySql on Mysql, $databases $servers $mysql);
     };
 }
 
@@ -116,6 +116,29 @@ transact! {
             each_ending_is_one_event
         }
     }
+    servers {
+        cancel {
+            a_call_that_is_dropped_on_a_slow_network_leaves_all_or_nothing
+        }
+        lost {
+            a_connection_that_ends_under_the_job_is_no_success
+            a_connection_that_ends_anywhere_is_told
+        }
+        nest {
+            a_job_of_another_mode_inside_commits_by_itself
+        }
+        wait {
+            a_wait_is_bounded
+            a_call_that_does_not_wait_is_refused_at_once
+        }
+        isolation {
+            a_deadlock_of_two_transactions_costs_one_of_them
+        }
+        commit {
+            a_commit_whose_reply_is_lost_leaves_a_replay
+            a_commit_that_does_not_arrive_leaves_nothing
+        }
+    }
     sqlite {
         place {
             a_database_in_memory_is_another_for_each_connection
@@ -137,33 +160,21 @@ transact! {
             an_error_of_the_database_that_is_kept_back_is_no_success
             a_transaction_that_has_failed_runs_nothing
         }
-        lost {
-            a_connection_that_ends_under_the_job_is_no_success
-        }
         place {
             keys_in_a_database_of_another_kind_are_refused
             a_schema_of_ones_own_is_used
         }
-        nest {
-            a_job_of_another_mode_inside_commits_by_itself
-        }
         wait {
-            a_wait_is_bounded
-            a_call_that_does_not_wait_is_refused_at_once
             the_callers_own_limit_of_waits_stays
         }
         isolation {
             the_loser_of_a_race_begins_again
             workers_who_begin_again_have_one_effect_for_each_key
-            a_deadlock_of_two_transactions_is_a_conflict_of_one
         }
         commit {
-            a_commit_whose_reply_is_lost_leaves_a_replay
-            a_commit_that_does_not_arrive_leaves_nothing
             a_constraint_that_fails_at_the_commit_leaves_nothing
         }
         cancel {
-            a_call_that_is_dropped_on_a_slow_network_leaves_all_or_nothing
             a_call_that_is_dropped_while_it_waits_loses_nothing
         }
     }
@@ -175,6 +186,9 @@ transact! {
             an_implicit_commit_is_told_and_the_job_is_done
             an_implicit_commit_before_an_error_leaves_the_key_to_a_person
             the_limit_of_waits_is_as_it_was
+        }
+        isolation {
+            a_caller_with_an_old_snapshot_replays_what_was_done_since
         }
     }
 }

@@ -1,7 +1,11 @@
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr, TcpListener as StdTcpListener},
-    sync::mpsc::{self as std_mpsc, SyncSender},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self as std_mpsc, SyncSender},
+    },
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -27,6 +31,7 @@ pub struct Proxy {
     address: SocketAddr,
     weather: watch::Sender<Weather>,
     swallowed: watch::Receiver<u64>,
+    spared: Arc<AtomicUsize>,
     cuts: Option<mpsc::UnboundedSender<SyncSender<()>>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -63,7 +68,8 @@ impl Proxy {
             watch::channel(Weather { upstream, passage: Passage::Open, latency: Duration::ZERO });
         let (swallow, swallowed) = watch::channel(0);
         let (cuts, cut) = mpsc::unbounded_channel();
-        let route = Route { weather: seen, swallow };
+        let spared = Arc::<AtomicUsize>::default();
+        let route = Route { weather: seen, swallow, spared: Arc::clone(&spared) };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -72,7 +78,7 @@ impl Proxy {
             .name("proxy".to_owned())
             .spawn(move || runtime.block_on(serve(listener, route, cut)).expect("the proxy accepts"))
             .expect("a thread for the proxy");
-        Proxy { address, weather, swallowed, cuts: Some(cuts), thread: Some(thread) }
+        Proxy { address, weather, swallowed, spared, cuts: Some(cuts), thread: Some(thread) }
     }
 
     /// Where it listens.
@@ -112,6 +118,12 @@ impl Proxy {
 
     /// Passes requests to the server and drops what it answers.
     pub fn swallow_replies(&self) {
+        self.swallow_replies_but(0);
+    }
+
+    /// The same, once so many replies have passed.
+    pub fn swallow_replies_but(&self, spared: usize) {
+        self.spared.store(spared, Ordering::SeqCst);
         self.pass(Passage::RequestsOnly);
     }
 
@@ -157,6 +169,7 @@ impl Drop for Proxy {
 struct Route {
     weather: watch::Receiver<Weather>,
     swallow: watch::Sender<u64>,
+    spared: Arc<AtomicUsize>,
 }
 
 async fn serve(
@@ -234,7 +247,8 @@ async fn write(
 ) -> io::Result<()> {
     while let Some((due, bytes)) = pieces.recv().await {
         sleep_until(due).await;
-        if route.passage().await? == Passage::RequestsOnly && direction == Direction::Reply {
+        let requests_only = route.passage().await? == Passage::RequestsOnly;
+        if requests_only && direction == Direction::Reply && !route.spares() {
             route.swallow.send_modify(|swallowed| *swallowed += bytes.len() as u64);
         } else {
             to.write_all(&bytes).await?;
@@ -245,6 +259,12 @@ async fn write(
 }
 
 impl Route {
+    /// Whether one more reply passes.
+    fn spares(&self) -> bool {
+        let one_less = |spared: usize| spared.checked_sub(1);
+        self.spared.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok()
+    }
+
     /// Waits out a blackhole.
     async fn passage(&mut self) -> io::Result<Passage> {
         let open = self.weather.wait_for(|weather| weather.passage != Passage::Blocked).await;
@@ -340,6 +360,15 @@ mod tests {
         timeout(SOON, client.read_u8()).await.expect_err("the answer was dropped");
         proxy.cut();
         ask(&mut client, 5).await.expect_err("closed");
+    }
+
+    #[tokio::test]
+    async fn a_spared_reply_passes_and_the_next_is_swallowed() {
+        let (proxy, mut client) = connected().await;
+        proxy.swallow_replies_but(1);
+        assert_eq!(ask(&mut client, 3).await.expect("an answer"), 4);
+        client.write_u8(5).await.expect("accepted by the socket");
+        timeout(SOON, client.read_u8()).await.expect_err("the answer was dropped");
     }
 
     #[tokio::test]

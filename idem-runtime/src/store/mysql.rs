@@ -8,6 +8,7 @@ mod server;
 mod setup;
 mod statements;
 mod transaction;
+mod whole;
 
 use std::{any::Any, collections::HashSet, fmt, slice, str::FromStr, sync::Arc, time::Duration};
 
@@ -85,8 +86,8 @@ impl MySqlStore {
                 without_password(&options.url)
             )));
         }
-        // The statements depend on no mode. Names and time zone stay set: a server may be told to take no notice of
-        // the character set that a client announces, and in UTC no hour comes twice.
+        // Names and time zone stay set: a server may be told to take no notice of the character set that a client
+        // announces, and in UTC no hour comes twice.
         let connect = connect.pipes_as_concat(false).no_engine_substitution(false);
         let writers = options.connections.max(1);
         Ok(Self {

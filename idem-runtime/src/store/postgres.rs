@@ -77,6 +77,8 @@ impl PostgresStore {
             Some(_) => connect,
             None => connect.application_name("idem"),
         };
+        // We read no floats, and poolers refuse to hear of their digits.
+        let connect = connect.extra_float_digits(None);
         let table = Table::of(options, Postgres::QUOTE)?;
         let writers = options.connections.max(1);
         Ok(Self {

@@ -247,7 +247,7 @@ async fn fill(site: &Site, rows: i64) {
         Backend::Sqlite => format!(
             "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {rows})"
         ),
-        Backend::Postgres | Backend::Pgbouncer => {
+        Backend::Postgres => {
             format!("WITH numbers AS (SELECT generate_series(1, {rows}) AS n)")
         }
     };

@@ -107,13 +107,9 @@ pub(super) async fn c2_callers_that_give_up_on_a_slow_network_lose_and_repeat_no
     let w = site.worker_by(|builder| builder.url(url)).await;
     proxy.delay(Duration::from_millis(5));
     give_up_at_random(site, &w, 1_000, Duration::from_millis(50)).await;
-    let open = site
-        .number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
-        .await;
+    let open = site.connections().await;
     assert!(open <= 4, "its connections are back to normal: {open}");
-    let busy =
-        site.number("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'").await;
-    assert_eq!(busy, 0);
+    assert_eq!(site.idle_transactions().await, 0);
 }
 
 /// Keeps a database from acknowledging what is written.
@@ -260,7 +256,7 @@ pub(super) async fn c2_a_claim_that_nobody_waits_for_any_more_is_given_back(site
     let other = site.worker().await;
     executed(brief(&w, 0, &Caller::default())).await;
 
-    proxy.swallow_replies();
+    site.swallow_claims(&proxy);
     let swallowed = proxy.reply_swallowed();
     let caller = Caller::default();
     {

@@ -9,11 +9,14 @@ use std::{
 
 use idem_runtime::{Error, ErrorKind, Outcome, Resolution, idempotent, record::Status, with_outcome};
 use idem_tests::{Backend, Child, Proxy, child::Parent};
-use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, Row, postgres::PgConnectOptions};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Postgres, Row, Transaction,
+    postgres::PgConnectOptions,
+};
 use tokio::{task::JoinSet, time::sleep};
 
 use super::{
-    call::{executed, refused, replayed, took_over},
+    call::{Fault, executed, refused, replayed, took_over},
     gate::Gate,
     site::{self, Connected, Site, Worker},
 };
@@ -45,7 +48,7 @@ fn urls(site: &Site) -> [String; 2] {
 /// An empty database for each of the two.
 fn sites(site: &Site) -> [(Site, String); 2] {
     [0, 1].map(|n| {
-        let site = Site::on(site.backend());
+        let site = Site::at(site.database.another());
         let url = urls(&site)[n].clone();
         (site, url)
     })
@@ -76,7 +79,7 @@ fn sql(text: impl Into<String>) -> AssertSqlSafe<String> {
 }
 
 pub(super) async fn c4_a_pooler_is_told_from_a_server(site: &Site) {
-    let pooled = site.backend() == Backend::Pgbouncer;
+    let pooled = site.database.is_pooled();
     let urls = if pooled { urls(site).to_vec() } else { vec![site.database.url().to_owned()] };
     for (id, url) in (0..).zip(&urls) {
         let w = client(site, url).await;
@@ -363,6 +366,38 @@ pub(super) async fn c4_no_session_state_is_left_behind(site: &Site) {
         assert_eq!(w.row("c4-long:0").await.status, Status::Completed);
         assert_eq!(remembered(url).await, before);
     }
+}
+
+/// As an application must write it that has a pooler: it keeps nothing prepared.
+#[idempotent(key = "c4-tx:<id>", mode = "transactional", idem = w.idem)]
+async fn books(w: &Worker, tx: &mut Transaction<'_, Postgres>, id: u32) -> Result<u32, Fault> {
+    let row = sqlx::query("INSERT INTO effects VALUES ($1)").bind(i64::from(id)).persistent(false);
+    row.execute(&mut **tx).await?;
+    Ok(id)
+}
+
+pub(super) async fn c4_jobs_in_a_callers_transaction_leave_nothing_prepared(site: &Site) {
+    site.execute("CREATE TABLE effects (id bigint)").await;
+    for (round, url) in (0..).zip(urls(site)) {
+        let before = remembered(&url).await;
+        let w = client(site, &url).await;
+        let mut callers = JoinSet::new();
+        for caller in 0..4 {
+            let (w, mut connection) = (w.clone(), connect(&url).await);
+            callers.spawn(async move {
+                for step in 0..20 {
+                    let id = 100 * round + (step + 5 * caller) % 20;
+                    let mut tx = connection.begin().await.expect("a transaction");
+                    assert_eq!(books(&w, &mut tx, id).await.expect("done"), id);
+                    tx.commit().await.expect("a commit");
+                }
+            });
+        }
+        callers.join_all().await;
+        assert_eq!(remembered(&url).await, before);
+    }
+    assert_eq!(site.number("SELECT count(*) FROM effects").await, 40);
+    assert_eq!(site.number("SELECT count(DISTINCT id) FROM effects").await, 40);
 }
 
 /// Words that leave something in a session.

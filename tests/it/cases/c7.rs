@@ -37,8 +37,7 @@ async fn leaves_all<DB: Dialect>(
 }
 
 async fn completed<DB: Dialect>(stage: &Stage<'_, DB>) {
-    let values = "('c7:x', 'completed', '\"theirs\"')";
-    stage.execute(&format!("INSERT INTO idempotency_keys (key, status, result) VALUES {values}")).await;
+    stage.stands("c7:x", "status, result", "'completed', '\"theirs\"'").await;
     leaves_all(stage, async |tx| {
         assert_eq!(replayed(job(&stage.w, tx, "x")).await, "theirs");
     })
@@ -50,10 +49,8 @@ pub(super) async fn c7_a_a_completed_key_leaves_the_transaction_whole(site: &Sit
 }
 
 async fn in_progress<DB: Dialect>(stage: &Stage<'_, DB>) {
-    let values = format!("('c7:x', 'processing', 'aa', {})", i64::MAX / 2);
-    stage
-        .execute(&format!("INSERT INTO idempotency_keys (key, status, owner, lease_until) VALUES {values}"))
-        .await;
+    let values = format!("'processing', 'aa', {}", i64::MAX / 2);
+    stage.stands("c7:x", "status, owner, lease_until", &values).await;
     leaves_all(stage, async |tx| {
         refused(ErrorKind::InProgress, job(&stage.w, tx, "x")).await;
     })

@@ -30,7 +30,7 @@ impl Pool {
                 let pool = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(patience);
                 Self::Sqlite(pool.connect_with(options).await.expect("a pool"))
             }
-            Backend::Postgres | Backend::Pgbouncer => {
+            Backend::Postgres => {
                 let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(patience);
                 Self::Postgres(pool.connect(site.database.direct_url()).await.expect("a pool"))
             }

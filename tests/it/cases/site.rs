@@ -9,7 +9,7 @@ use std::{
 };
 
 use idem_runtime::{Builder, Idem, Record, record::Status};
-use idem_tests::{Backend, Database, Ledger, child, mysql_in_standard_words};
+use idem_tests::{Backend, Database, Ledger, Proxy, child, mysql_in_standard_words};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, PgConnection, Row, SqliteConnection,
     sqlite::SqliteConnectOptions,
@@ -45,16 +45,22 @@ pub(crate) struct Worker {
 impl Site {
     /// Plays a case on a back end. One that is missing here is said aloud; the test runner counts it as not covered.
     pub(crate) async fn plays(backend: Backend, case: impl AsyncFnOnce(&Site)) {
-        if backend.available() {
-            let site = Self::on(backend);
-            timeout(PATIENCE, case(&site)).await.expect("a case that ends");
-        } else {
-            eprintln!("{backend} is missing here: `cargo xtask test` starts it");
+        Self::plays_at(backend.database(), case).await;
+    }
+
+    /// Plays a case at a database, if it is there.
+    pub(crate) async fn plays_at(database: Option<Database>, case: impl AsyncFnOnce(&Site)) {
+        if let Some(database) = database {
+            timeout(PATIENCE, case(&Self::at(database))).await.expect("a case that ends");
         }
     }
 
     pub(crate) fn on(backend: Backend) -> Self {
-        Self { database: backend.fresh(), ledger: Arc::new(Ledger::new()), memory: OnceCell::new() }
+        Self::at(backend.fresh())
+    }
+
+    pub(crate) fn at(database: Database) -> Self {
+        Self { database, ledger: Arc::new(Ledger::new()), memory: OnceCell::new() }
     }
 
     pub(crate) fn backend(&self) -> Backend {
@@ -122,15 +128,49 @@ impl Site {
         self.connection().await.number(sql).await
     }
 
+    /// How many connections to the database there are, on a server, besides the one that asks.
+    pub(crate) async fn connections(&self) -> i64 {
+        let others = match self.backend() {
+            Backend::Mysql => {
+                "SELECT count(*) FROM information_schema.processlist
+                 WHERE db = database() AND id <> connection_id()"
+            }
+            _ => {
+                "SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            }
+        };
+        self.number(others).await
+    }
+
+    /// How many of them are in a transaction and do nothing.
+    pub(crate) async fn idle_transactions(&self) -> i64 {
+        let idle = match self.backend() {
+            Backend::Mysql => {
+                "SELECT count(*) FROM information_schema.innodb_trx
+                     JOIN information_schema.processlist ON id = trx_mysql_thread_id
+                 WHERE db = database() AND command = 'Sleep'"
+            }
+            _ => {
+                "SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND state LIKE 'idle in transaction%'"
+            }
+        };
+        self.number(idle).await
+    }
+
+    /// Lets no reply to a claim pass. On MySQL a look goes ahead of it.
+    pub(crate) fn swallow_claims(&self, proxy: &Proxy) {
+        proxy.swallow_replies_but(usize::from(self.backend() == Backend::Mysql));
+    }
+
     /// The database's time in microseconds, as SQL.
     pub(crate) fn now(&self) -> &'static str {
         match self.backend() {
             Backend::Memory => panic!("memory knows no SQL"),
             Backend::Sqlite => "(CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000)",
             Backend::Mysql => "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
-            Backend::Postgres | Backend::Pgbouncer => {
-                "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-            }
+            Backend::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
         }
     }
 
@@ -142,7 +182,7 @@ impl Site {
                 let options = options.create_if_missing(true).busy_timeout(Duration::from_secs(10));
                 Connected::Sqlite(options.connect().await.expect("a connection"))
             }
-            Backend::Postgres | Backend::Pgbouncer => {
+            Backend::Postgres => {
                 let url = self.database.direct_url();
                 Connected::Postgres(PgConnection::connect(url).await.expect("a connection"))
             }

@@ -40,7 +40,7 @@ impl Raw {
                 let options = options.create_if_missing(true).busy_timeout(Duration::from_secs(10));
                 Self::Sqlite(Mutex::new(options.connect().await.expect("a connection")))
             }
-            Backend::Postgres | Backend::Pgbouncer => {
+            Backend::Postgres => {
                 let connection = PgConnection::connect(database.direct_url()).await.expect("a connection");
                 Self::Postgres(Mutex::new(connection))
             }

@@ -16,8 +16,15 @@ pub(crate) trait Dialect: TransactDatabase {
     /// Begins a transaction that will write.
     const BEGIN: &'static str;
 
+    /// What the column of the keys is called in a statement.
+    const KEY: &'static str;
+
     /// Counts the transactions of this database that wait for a lock, where somebody can tell.
     const WAITING: Option<&'static str>;
+
+    /// Asks a connection for its number, and ends the one with a number: where there is a server.
+    const NUMBER: &'static str;
+    const END: &'static str;
 
     /// A connection that waits for others when it has to.
     fn connect(url: &str) -> impl Future<Output = Self::Connection> + Send;
@@ -46,11 +53,14 @@ pub(crate) trait Dialect: TransactDatabase {
 }
 
 macro_rules! dialect {
-    ($database:ty: $backend:ident, $begin:literal, $waiting:expr, $connect:path) => {
+    ($database:ty: $backend:ident, $begin:literal, $key:literal, $waiting:expr, $number:literal, $end:literal, $connect:path) => {
         impl Dialect for $database {
             const BACKEND: Backend = Backend::$backend;
             const BEGIN: &'static str = $begin;
+            const KEY: &'static str = $key;
             const WAITING: Option<&'static str> = $waiting;
+            const NUMBER: &'static str = $number;
+            const END: &'static str = $end;
 
             async fn connect(url: &str) -> Self::Connection {
                 $connect(url).await.expect("a connection")
@@ -86,15 +96,31 @@ macro_rules! dialect {
     };
 }
 
-dialect!(Sqlite: Sqlite, "BEGIN IMMEDIATE", None, connect_to_sqlite);
-dialect!(Postgres: Postgres, "BEGIN", Some(WAITING_ON_POSTGRES), PgConnection::connect);
-dialect!(MySql: Mysql, "BEGIN", Some(WAITING_ON_MYSQL), MySqlConnection::connect);
+dialect!(Sqlite: Sqlite, "BEGIN IMMEDIATE", "key", None, "SELECT 0", "SELECT", connect_to_sqlite);
+dialect!(
+    Postgres: Postgres,
+    "BEGIN",
+    "key",
+    Some(WAITING_ON_POSTGRES),
+    "SELECT pg_backend_pid()::bigint",
+    "SELECT pg_terminate_backend({}, 10000)",
+    PgConnection::connect
+);
+dialect!(
+    MySql: Mysql,
+    "BEGIN",
+    "`key`",
+    Some(WAITING_ON_MYSQL),
+    "SELECT CAST(connection_id() AS SIGNED)",
+    "KILL {}",
+    MySqlConnection::connect
+);
 
 const WAITING_ON_POSTGRES: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock'";
-const WAITING_ON_MYSQL: &str = "SELECT count(*) FROM information_schema.innodb_trx AS waiting
-    JOIN information_schema.processlist AS process ON process.id = waiting.trx_mysql_thread_id
-    WHERE process.db = database() AND waiting.trx_state = 'LOCK WAIT'";
+// What InnoDB itself tells of waits is old as long as somebody asks for it often.
+const WAITING_ON_MYSQL: &str = "SELECT count(*) FROM information_schema.processlist
+    WHERE db = database() AND id <> connection_id() AND command <> 'Sleep'";
 
 async fn connect_to_sqlite(url: &str) -> sqlx::Result<SqliteConnection> {
     let options: SqliteConnectOptions = url.parse()?;

@@ -106,12 +106,8 @@ pub(super) async fn a_recorded_failure_goes_with_the_callers_rollback<DB: Dialec
 
 pub(super) async fn a_released_row_keeps_its_history<DB: Dialect>(stage: &Stage<'_, DB>) {
     for key in ["releasing:x", "job:x", "recorded:x"] {
-        stage
-            .execute(&format!(
-                "INSERT INTO idempotency_keys (key, status, owner, fence, attempt, error)
-                 VALUES ('{key}', 'released', 'aa', 7, 3, 'then')"
-            ))
-            .await;
+        let columns = "status, owner, fence, attempt, error";
+        stage.stands(key, columns, "'released', 'aa', 7, 3, 'then'").await;
     }
     let before = stage.w.row("releasing:x").await;
     let mut tx = stage.begin().await;

@@ -24,8 +24,8 @@ async fn aware<DB: Dialect>(w: &Worker, tx: &mut Transaction<'_, DB>, id: &str) 
     assert_eq!(current.deadline(), None, "nobody takes it over");
     assert!(!current.is_lost());
     assert_eq!(current.derived_key("stripe").len(), 32);
-    let seen =
-        format!("SELECT count(*) FROM idempotency_keys WHERE key = 'aware:{id}' AND status = 'processing'");
+    let claimed = format!("{} = 'aware:{id}' AND status = 'processing'", DB::KEY);
+    let seen = format!("SELECT count(*) FROM idempotency_keys WHERE {claimed}");
     assert_eq!(DB::number(tx, &seen).await?, 1, "its claim, as the transaction sees it");
     Ok((current.fence(), current.attempt()))
 }
@@ -54,8 +54,8 @@ pub(super) async fn a_body_knows_its_key_its_fence_and_its_attempt<DB: Dialect>(
 
 /// Each ending is one event.
 pub(super) async fn each_ending_is_one_event<DB: Dialect>(stage: &Stage<'_, DB>) {
-    stage.execute("INSERT INTO idempotency_keys (key, status) VALUES ('job:r', 'needs_review')").await;
-    stage.execute("INSERT INTO idempotency_keys (key, status) VALUES ('job:b', 'paused')").await;
+    stage.stands("job:r", "status", "'needs_review'").await;
+    stage.stands("job:b", "status", "'paused'").await;
     let log = Capture::here();
     let mut tx = stage.begin().await;
     executed(job(&stage.w, &mut tx, "x")).await;

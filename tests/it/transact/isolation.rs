@@ -1,7 +1,9 @@
 //! Transactions that the database only lets be tried again as a whole.
 
+use std::sync::Arc;
+
 use idem_runtime::{ErrorKind, idempotent};
-use sqlx::{Connection as _, Postgres, Sqlite, Transaction};
+use sqlx::{Connection as _, MySql, Postgres, Sqlite, Transaction};
 use tokio::{
     sync::Barrier,
     task::JoinSet,
@@ -84,14 +86,15 @@ pub(super) async fn workers_who_begin_again_have_one_effect_for_each_key(stage: 
     assert_eq!(stage.number("SELECT count(*) FROM idempotency_keys WHERE status <> 'completed'").await, 0);
 }
 
-pub(super) async fn a_deadlock_of_two_transactions_is_a_conflict_of_one(stage: &Stage<'_, Postgres>) {
-    let there = std::sync::Arc::new(Barrier::new(2));
+/// Two that want each other's keys. On MySQL the loser's transaction is gone, on Postgres it can be used on.
+pub(super) async fn a_deadlock_of_two_transactions_costs_one_of_them<DB: Dialect>(stage: &Stage<'_, DB>) {
+    let there = Arc::new(Barrier::new(2));
     let mut callers = JoinSet::new();
     for (first, second) in [("a", "b"), ("b", "a")] {
-        let (w, pool, there) = (stage.w.clone(), stage.pool.clone(), std::sync::Arc::clone(&there));
+        let (w, pool, there) = (stage.w.clone(), stage.pool.clone(), Arc::clone(&there));
         callers.spawn(async move {
-            let mut tx = pool.begin().await.expect("a transaction");
-            put::<Postgres>(&mut tx, "caller").await.expect("a row");
+            let mut tx = DB::begin(&pool).await;
+            put::<DB>(&mut tx, "caller").await.expect("a row");
             executed(job(&w, &mut tx, first)).await;
             there.wait().await;
             match job(&w, &mut tx, second).await {
@@ -100,9 +103,14 @@ pub(super) async fn a_deadlock_of_two_transactions_is_a_conflict_of_one(stage: &
                     true
                 }
                 Err(error) => {
-                    assert_eq!(error.idem().kind(), ErrorKind::TransactionConflict);
-                    put::<Postgres>(&mut tx, "usable").await.expect("a row");
-                    tx.rollback().await.expect("a rollback");
+                    let error = error.idem();
+                    assert!(error.is_retryable());
+                    if error.kind() == ErrorKind::TransactionConflict {
+                        put::<DB>(&mut tx, "usable").await.expect("a row");
+                        tx.rollback().await.expect("a rollback");
+                    } else {
+                        assert_eq!(error.kind(), ErrorKind::TransactionLost);
+                    }
                     false
                 }
             }
@@ -114,6 +122,22 @@ pub(super) async fn a_deadlock_of_two_transactions_is_a_conflict_of_one(stage: &
     stage.holds("job:a", "a").await;
     stage.holds("job:b", "b").await;
     assert_eq!(stage.rows("caller").await, 1);
+}
+
+/// What a plain read of the transaction does not see yet.
+pub(super) async fn a_caller_with_an_old_snapshot_replays_what_was_done_since(stage: &Stage<'_, MySql>) {
+    let mut late = stage.begin().await;
+    let there = "SELECT count(*) FROM idempotency_keys";
+    assert_eq!(MySql::number(&mut late, there).await.expect("a count"), 0);
+    let mut other = stage.begin().await;
+    executed(job(&stage.w, &mut other, "x")).await;
+    other.commit().await.expect("a commit");
+
+    assert_eq!(MySql::number(&mut late, there).await.expect("a count"), 0, "as it was");
+    assert_eq!(replayed(job(&stage.w, &mut late, "x")).await, "did x");
+    late.commit().await.expect("a commit");
+    stage.holds("job:x", "x").await;
+    assert_eq!(stage.w.effects("x"), 1);
 }
 
 /// A transaction that has read what another one has changed since cannot come to write.

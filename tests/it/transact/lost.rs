@@ -1,9 +1,13 @@
 //! Transactions that end under the job.
 
+use std::time::Duration;
+
 use idem_runtime::{ErrorKind, idempotent};
-use sqlx::{Connection as _, Pool, Postgres, Transaction};
+use idem_tests::{Backend, Proxy};
+use sqlx::{Connection as _, Pool, Transaction};
 
 use super::{
+    cancel::{Moment, until},
     dialect::Dialect,
     jobs::job,
     stage::{Stage, put},
@@ -118,45 +122,84 @@ enum Cut {
     BehindTheBody,
 }
 
-async fn terminate(killer: &mut sqlx::PgConnection, pid: i64) {
-    Postgres::run(killer, &format!("SELECT pg_terminate_backend({pid}, 10000)")).await.expect("its end");
-}
-
 #[idempotent(key = "cut:<id>", mode = "transactional", idem = w.idem)]
-async fn cut(
+async fn cut<DB: Dialect>(
     w: &Worker,
-    tx: &mut Transaction<'_, Postgres>,
+    tx: &mut Transaction<'_, DB>,
     id: &str,
-    killer: &mut sqlx::PgConnection,
+    killer: &mut DB::Connection,
     at: Cut,
     succeeds: bool,
 ) -> Result<(), Fault> {
     w.effect(id);
-    put::<Postgres>(tx, id).await?;
-    terminate(killer, Postgres::number(tx, "SELECT pg_backend_pid()::bigint").await?).await;
+    put::<DB>(tx, id).await?;
+    ends_it::<DB>(killer, DB::number(tx, DB::NUMBER).await?).await;
     if at == Cut::InTheBody {
-        put::<Postgres>(tx, id).await.expect_err("the connection is gone");
+        put::<DB>(tx, id).await.expect_err("the connection is gone");
     }
     if succeeds { Ok(()) } else { Err(Fault::own("its own error")) }
 }
 
-pub(super) async fn a_connection_that_ends_under_the_job_is_no_success(stage: &Stage<'_, Postgres>) {
-    let pool = Postgres::pool(stage.site.database.url(), 1).await;
+/// Ends a connection from outside.
+async fn ends_it<DB: Dialect>(killer: &mut DB::Connection, number: i64) {
+    DB::run(killer, &DB::END.replace("{}", &number.to_string())).await.expect("its end");
+}
+
+pub(super) async fn a_connection_that_ends_under_the_job_is_no_success<DB: Dialect>(stage: &Stage<'_, DB>) {
+    let pool = DB::pool(stage.site.database.url(), 1).await;
     let mut killer = stage.connection().await;
     for at in [Cut::InTheBody, Cut::BehindTheBody] {
         for succeeds in [true, false] {
             let id = format!("{at:?}-{succeeds}");
-            let mut tx = Postgres::begin(&pool).await;
-            put::<Postgres>(&mut tx, format!("before {id}")).await.expect("a row");
+            let mut tx = DB::begin(&pool).await;
+            put::<DB>(&mut tx, format!("before {id}")).await.expect("a row");
             let call = cut(&stage.w, &mut tx, &id, &mut killer, at, succeeds);
             refused(ErrorKind::TransactionLost, call).await;
             tx.commit().await.expect_err("the connection is gone");
             stage.lacks(&format!("cut:{id}"), &id).await;
             assert_eq!(stage.rows(format!("before {id}")).await, 0);
 
-            let mut tx = Postgres::begin(&pool).await;
+            let mut tx = DB::begin(&pool).await;
             executed(job(&stage.w, &mut tx, &id)).await;
             tx.commit().await.expect("a commit");
         }
     }
+}
+
+/// The connection is cut between any two polls of the call, with what is under way. The call tells, and so does the
+/// commit of whoever goes on all the same; but for one moment on Postgres, where sqlx itself has taken the transaction
+/// for rolled back, and finds nothing to commit.
+pub(super) async fn a_connection_that_ends_anywhere_is_told<DB: Dialect>(stage: &Stage<'_, DB>) {
+    let proxy = Proxy::to(stage.site.database.address().expect("a server"));
+    let url = stage.site.database.url_through(proxy.address()).expect("a server");
+    let mut silent = 0;
+    for polls in 0.. {
+        let id = format!("{polls}");
+        let mut connection = DB::connect(&url).await;
+        let mut tx = DB::begin_on(&mut connection).await;
+        put::<DB>(&mut tx, format!("before {id}")).await.expect("a row");
+        proxy.delay(Duration::from_millis(1));
+        let mut call = Box::pin(job(&stage.w, &mut tx, &id));
+        let ended = until(Moment { polls, woken: false }, &mut call).await.is_some();
+        proxy.cut();
+        if ended {
+            drop(call);
+        } else {
+            refused_in_the_end(call).await;
+        }
+        silent += usize::from(tx.commit().await.is_ok());
+        stage.lacks(&format!("job:{id}"), &id).await;
+        assert_eq!(stage.rows(format!("before {id}")).await, 0);
+        proxy.forward();
+        if ended {
+            break;
+        }
+    }
+    assert!(silent <= usize::from(DB::BACKEND == Backend::Postgres), "{silent} commits of nothing");
+}
+
+async fn refused_in_the_end(call: impl Future<Output = Result<String, Fault>>) {
+    let error = call.await.expect_err("the connection is gone").idem();
+    assert_eq!(error.kind(), ErrorKind::TransactionLost, "{error}");
+    assert!(error.is_retryable());
 }

@@ -33,11 +33,6 @@ async fn met_unit<DB: Dialect>(w: &Worker, tx: &mut Transaction<'_, DB>, id: &st
     Ok(())
 }
 
-/// Puts a row in the way.
-async fn stands<DB: Dialect>(stage: &Stage<'_, DB>, key: &str, columns: &str, values: &str) {
-    stage.execute(&format!("INSERT INTO idempotency_keys (key, {columns}) VALUES ('{key}', {values})")).await;
-}
-
 /// The call is refused; its row, its caller's rows and its transaction are as they were.
 async fn is_refused<DB: Dialect>(stage: &Stage<'_, DB>, id: &str, kind: ErrorKind) -> idem_runtime::Error {
     let key = format!("met:{id}");
@@ -55,8 +50,8 @@ async fn is_refused<DB: Dialect>(stage: &Stage<'_, DB>, id: &str, kind: ErrorKin
 }
 
 pub(super) async fn a_completed_key_replays<DB: Dialect>(stage: &Stage<'_, DB>) {
-    stands(stage, "met:x", "status, result", "'completed', '\"theirs\"'").await;
-    stands(stage, "met-unit:x", "status", "'completed'").await;
+    stage.stands("met:x", "status, result", "'completed', '\"theirs\"'").await;
+    stage.stands("met-unit:x", "status", "'completed'").await;
     let mut tx = stage.begin().await;
     assert_eq!(replayed(met(&stage.w, &mut tx, "x", 1)).await, "theirs");
     replayed(met_unit(&stage.w, &mut tx, "x")).await;
@@ -65,29 +60,29 @@ pub(super) async fn a_completed_key_replays<DB: Dialect>(stage: &Stage<'_, DB>) 
 }
 
 pub(super) async fn a_completed_key_without_a_result_is_told<DB: Dialect>(stage: &Stage<'_, DB>) {
-    stands(stage, "met:x", "status", "'completed'").await;
+    stage.stands("met:x", "status", "'completed'").await;
     is_refused(stage, "x", ErrorKind::AlreadyCompleted).await;
-    stands(stage, "met:y", "status, result", "'completed', '[1]'").await;
+    stage.stands("met:y", "status, result", "'completed', '[1]'").await;
     is_refused(stage, "y", ErrorKind::ReplayUnreadable).await;
 }
 
 pub(super) async fn a_row_of_others_is_not_ours<DB: Dialect>(stage: &Stage<'_, DB>) {
     for (n, status) in ["completed", "processing", "needs_review", "failed"].into_iter().enumerate() {
         let (id, other) = (format!("f{n}"), format!("t{n}"));
-        stands(stage, &format!("met:{id}"), "status, fingerprint", &format!("'{status}', 'another'")).await;
+        stage.stands(&format!("met:{id}"), "status, fingerprint", &format!("'{status}', 'another'")).await;
         is_refused(stage, &id, ErrorKind::FingerprintMismatch).await;
-        stands(stage, &format!("met:{other}"), "status, template", &format!("'{status}', 'other:<>'")).await;
+        stage.stands(&format!("met:{other}"), "status, template", &format!("'{status}', 'other:<>'")).await;
         is_refused(stage, &other, ErrorKind::KeyConflict).await;
     }
-    stands(stage, "met:u", "status", "'paused'").await;
+    stage.stands("met:u", "status", "'paused'").await;
     is_refused(stage, "u", ErrorKind::InProgress).await;
 }
 
 pub(super) async fn a_key_that_needs_review_or_failed_is_told<DB: Dialect>(stage: &Stage<'_, DB>) {
-    stands(stage, "met:r", "status, alerted_at", "'needs_review', 1").await;
+    stage.stands("met:r", "status, alerted_at", "'needs_review', 1").await;
     let error = is_refused(stage, "r", ErrorKind::NeedsReview).await;
     assert_eq!(error.retry_after(), Some(Duration::from_mins(15)));
-    stands(stage, "met:f", "status, error", "'failed', 'no such user'").await;
+    stage.stands("met:f", "status, error", "'failed', 'no such user'").await;
     let error = is_refused(stage, "f", ErrorKind::PreviouslyFailed).await;
     assert!(error.to_string().contains("no such user"), "{error}");
 }
@@ -95,10 +90,10 @@ pub(super) async fn a_key_that_needs_review_or_failed_is_told<DB: Dialect>(stage
 /// A claim that is committed is somebody's who is at work elsewhere: no lock tells when it ends.
 pub(super) async fn a_committed_claim_is_in_progress_at_once<DB: Dialect>(stage: &Stage<'_, DB>) {
     let far = i64::MAX / 2;
-    stands(stage, "met:x", "status, owner, lease_until", &format!("'processing', 'aa', {far}")).await;
+    stage.stands("met:x", "status, owner, lease_until", &format!("'processing', 'aa', {far}")).await;
     let error = is_refused(stage, "x", ErrorKind::InProgress).await;
     assert!(error.retry_after().is_some());
-    stands(stage, "met:y", "status", "'processing'").await;
+    stage.stands("met:y", "status", "'processing'").await;
     is_refused(stage, "y", ErrorKind::InProgress).await;
 }
 
@@ -116,7 +111,8 @@ pub(super) async fn what_no_longer_counts_runs<DB: Dialect>(stage: &Stage<'_, DB
     tx.rollback().await.expect("a rollback");
     for (id, columns, values, attempt) in rows {
         let key = format!("met:{id}");
-        stands(stage, &key, &format!("{columns}, created_at"), &format!("{values}, '2020-01-01 00:00:00'"))
+        stage
+            .stands(&key, &format!("{columns}, created_at"), &format!("{values}, '2020-01-01 00:00:00'"))
             .await;
         let before = stage.w.row(&key).await;
         let mut tx = stage.begin().await;
@@ -152,7 +148,8 @@ pub(super) async fn a_stale_claim_needs_review_though_the_caller_rolls_back<DB: 
         for (whose, owner) in [("ours", "'aa'"), ("foreign", "NULL")] {
             let id = format!("{n}-{whose}");
             let columns = "status, owner, on_stale, lease_until, attempt";
-            stands(stage, &format!("met:{id}"), columns, &format!("'processing', {owner}, {policy}, 1, 1"))
+            stage
+                .stands(&format!("met:{id}"), columns, &format!("'processing', {owner}, {policy}, 1, 1"))
                 .await;
             keys.push(id);
         }

@@ -136,7 +136,7 @@ async fn limited(w: &Worker, tx: &mut Transaction<'_, Postgres>, id: &str) -> Re
 }
 
 pub(super) async fn the_callers_own_limit_of_waits_stays(stage: &Stage<'_, Postgres>) {
-    stage.execute("INSERT INTO idempotency_keys (key, status) VALUES ('job:reviewed', 'needs_review')").await;
+    stage.stands("job:reviewed", "status", "'needs_review'").await;
     for (setting, shown) in [("SET", "1234ms"), ("SET LOCAL", "7s"), ("SET", "0")] {
         let mut connection = stage.connection().await;
         let mut first = stage.begin().await;

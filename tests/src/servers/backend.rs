@@ -11,30 +11,24 @@ pub enum Backend {
     Sqlite,
     /// The PostgreSQL server that `IDEM_TEST_POSTGRES_URL` names; `cargo xtask test` starts one.
     Postgres,
-    /// The same server behind the pooler that `IDEM_TEST_PGBOUNCER_URL` names: pgbouncer in transaction mode, with two
-    /// server connections for each database.
-    Pgbouncer,
     /// The MySQL or MariaDB server that `IDEM_TEST_MYSQL_URL` names; `cargo xtask test` starts one.
     Mysql,
 }
 
 impl Backend {
     /// All of them.
-    pub const ALL: [Backend; 5] =
-        [Backend::Memory, Backend::Sqlite, Backend::Postgres, Backend::Pgbouncer, Backend::Mysql];
+    pub const ALL: [Backend; 4] = [Backend::Memory, Backend::Sqlite, Backend::Postgres, Backend::Mysql];
 
     /// Those with a database behind them.
-    pub const DATABASES: [Backend; 4] =
-        [Backend::Sqlite, Backend::Postgres, Backend::Pgbouncer, Backend::Mysql];
+    pub const DATABASES: [Backend; 3] = [Backend::Sqlite, Backend::Postgres, Backend::Mysql];
 
-    /// The name in test paths and in `--require`.
+    /// The name in test paths, in `--require` and in the features of `idem-runtime`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Memory => "memory",
             Backend::Sqlite => "sqlite",
             Backend::Postgres => "postgres",
-            Backend::Pgbouncer => "pgbouncer",
             Backend::Mysql => "mysql",
         }
     }
@@ -53,14 +47,18 @@ impl Backend {
             Backend::Memory => Some("memory:".to_owned()),
             Backend::Sqlite => Some("sqlite::memory:".to_owned()),
             Backend::Postgres => named_by("IDEM_TEST_POSTGRES_URL"),
-            // Nothing is kept prepared, as our documents tell those who have a pooler.
-            Backend::Pgbouncer => {
-                let behind = Backend::Postgres.url();
-                let pooler = named_by("IDEM_TEST_PGBOUNCER_URL");
-                behind.and(pooler).map(|url| format!("{url}?statement-cache-capacity=0"))
-            }
             Backend::Mysql => named_by("IDEM_TEST_MYSQL_URL"),
         }
+    }
+
+    /// A [`fresh`](Self::fresh) database, or `None` where the back end is missing, which is said aloud.
+    #[must_use]
+    pub fn database(self) -> Option<Database> {
+        if self.available() {
+            return Some(self.fresh());
+        }
+        eprintln!("{self} is missing here: `cargo xtask test` starts it");
+        None
     }
 
     /// A database of the caller's own, gone when the guard is dropped. Blocks for as long as the server needs to
@@ -70,7 +68,7 @@ impl Backend {
     }
 }
 
-fn named_by(variable: &str) -> Option<String> {
+pub(super) fn named_by(variable: &str) -> Option<String> {
     env::var(variable).ok().filter(|url| !url.is_empty())
 }
 

@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection};
 use tempfile::TempDir;
 use url::Url;
 
-use super::Backend;
+use super::{Backend, backend::named_by};
 
 /// A database that one test has to itself; dropping the guard removes it, whoever is still connected.
 #[derive(Debug)]
@@ -30,7 +30,35 @@ enum Home {
     Server { admin: Url, name: String },
 }
 
+/// How a database is made.
+const POSTGRES: &str = "TEMPLATE template0";
+/// With a collation that takes many keys for one, as servers of old have it.
+const MYSQL: &str = "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci";
+
 impl Database {
+    /// One of the caller's own on Postgres, behind the pooler that `IDEM_TEST_PGBOUNCER_URL` names: pgbouncer in
+    /// transaction mode, with two server connections for each database. `None` where either is missing, which is said
+    /// aloud.
+    #[must_use]
+    pub fn behind_pgbouncer() -> Option<Database> {
+        let pooler = named_by("IDEM_TEST_PGBOUNCER_URL");
+        let Some((pooler, server)) = pooler.zip(Backend::Postgres.url()) else {
+            eprintln!("pgbouncer, or Postgres behind it, is missing here: `cargo xtask test` starts both");
+            return None;
+        };
+        // Nothing is kept prepared, as our documents tell those who have a pooler.
+        let pooler = format!("{pooler}?statement-cache-capacity=0");
+        Some(Self::on_server(Backend::Postgres, &pooler, &server, POSTGRES))
+    }
+
+    /// A fresh one of the same kind.
+    pub fn another(&self) -> Database {
+        if self.is_pooled() {
+            return Self::behind_pgbouncer().expect("there a moment ago");
+        }
+        Self::fresh(self.backend)
+    }
+
     pub(super) fn fresh(backend: Backend) -> Database {
         let server = backend.url().unwrap_or_else(|| {
             panic!("{backend} is missing here: `cargo xtask test` starts it, or ask `available()` first")
@@ -42,16 +70,8 @@ impl Database {
                 let url = format!("sqlite://{}", file_in(&folder).display());
                 Database { backend, direct: url.clone(), url, home: Home::Folder(folder) }
             }
-            Backend::Postgres => Self::on_server(backend, &server, &server, "TEMPLATE template0"),
-            Backend::Pgbouncer => {
-                let behind = Backend::Postgres.url().expect("a pooler stands before a server");
-                Self::on_server(backend, &server, &behind, "TEMPLATE template0")
-            }
-            // A collation that takes many keys for one, as servers of old have it.
-            Backend::Mysql => {
-                let clause = "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci";
-                Self::on_server(backend, &server, &server, clause)
-            }
+            Backend::Postgres => Self::on_server(backend, &server, &server, POSTGRES),
+            Backend::Mysql => Self::on_server(backend, &server, &server, MYSQL),
         }
     }
 
@@ -80,6 +100,12 @@ impl Database {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Whether a pooler stands before it.
+    #[must_use]
+    pub fn is_pooled(&self) -> bool {
+        self.url != self.direct
     }
 
     /// The URL that reaches it past a pooler; the same where there is none.
@@ -122,7 +148,7 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         if let Home::Server { admin, name } = &self.home {
-            let force = if self.backend == Backend::Mysql { "" } else { "WITH (FORCE)" };
+            let force = if self.backend == Backend::Postgres { "WITH (FORCE)" } else { "" };
             let dropped =
                 run_on_server(self.backend, admin, format!("DROP DATABASE IF EXISTS {name} {force}"));
             if let Err(error) = dropped {
@@ -132,13 +158,13 @@ impl Drop for Database {
     }
 }
 
-/// A connection to a MySQL server that reads SQL as the other databases do: names in double quotes, `||` between texts,
-/// a backslash like any other character.
+/// A connection to a MySQL server that reads SQL as the other databases do, whatever the server is set to: names in
+/// double quotes, `||` between texts, a backslash like any other character, each statement committed by itself.
 pub async fn mysql_in_standard_words(url: &str) -> sqlx::Result<MySqlConnection> {
+    const SETTINGS: &str = "SET SESSION autocommit = 1,
+        sql_mode = 'STRICT_ALL_TABLES,ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES'";
     let mut connection = MySqlConnection::connect(url).await?;
-    sqlx::raw_sql("SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES,NO_BACKSLASH_ESCAPES')")
-        .execute(&mut connection)
-        .await?;
+    sqlx::raw_sql(SETTINGS).execute(&mut connection).await?;
     Ok(connection)
 }
 
@@ -241,6 +267,26 @@ mod tests {
         proxy.cut();
         connection.ping().await.expect_err("the connection is gone");
         PgConnection::connect(&url).await.expect("a new connection is let through");
+    }
+
+    #[tokio::test]
+    async fn a_mysql_database_is_its_tests_own_and_goes_with_its_guard() {
+        if !Backend::Mysql.available() {
+            return;
+        }
+        let (first, second) = (Backend::Mysql.fresh(), Backend::Mysql.fresh());
+        for database in [&first, &second] {
+            let mut connection = mysql_in_standard_words(database.url()).await.expect("a connection");
+            let create = "CREATE TABLE \"t\" (a varchar(9)); INSERT INTO t VALUES ('a\\' || 'b')";
+            sqlx::raw_sql(create).execute(&mut connection).await.expect("a table");
+            let loosely = "SELECT count(*) FROM t WHERE a = 'A\\B'";
+            let found = sqlx::raw_sql(loosely).fetch_one(&mut connection).await.expect("a count");
+            assert_eq!(found.get::<i64, _>(0), 1, "its collation takes no notice of case");
+        }
+        let gone = first.url().to_owned();
+        drop(first);
+        MySqlConnection::connect(&gone).await.expect_err("dropped although connections were open");
+        MySqlConnection::connect(second.url()).await.expect("not the other one");
     }
 
     #[test]

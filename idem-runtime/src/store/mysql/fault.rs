@@ -1,14 +1,23 @@
 //! What the error numbers of the two servers mean.
 
-use sqlx::{MySql, error::DatabaseError, mysql::MySqlDatabaseError};
+use sqlx::{MySql, MySqlConnection, error::DatabaseError, mysql::MySqlDatabaseError, raw_sql};
 
 use crate::store::sql::{Dialect, Fault};
+
+/// What a server may be set to against us: that nothing is committed by itself, that what is not committed is read,
+/// that what does not fit is cut, that an empty text is none, that locks are waited for without end.
+const GREETING: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+    SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = 1, lock_wait_timeout = 1";
 
 impl Dialect for MySql {
     const QUOTE: char = '`';
 
     fn fault(error: &dyn DatabaseError) -> Fault {
         error.try_downcast_ref::<MySqlDatabaseError>().map_or(Fault::Refused, |error| of(error.number()))
+    }
+
+    async fn greet(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
+        raw_sql(GREETING).execute(connection).await.map(drop)
     }
 }
 
@@ -24,12 +33,24 @@ fn of(number: u16) -> Fault {
         1040 | 1135 | 1203 | 1226 | 1461 | 1206 | 1021 | 1037 | 1038 | 1041 | 1114 | 1317 | 1969 | 3024 => {
             Fault::Busy
         }
-        // This server is not the primary any more: it only reads, is offline, or has left its cluster.
-        1290 | 1792 | 1836 | 3032 | 1047 => Fault::Connection,
-        // A prepared statement that the server does not know: another one answers.
-        1243 => Fault::Connection,
-        // The server ended the connection, or is about to.
-        1053 | 1077 | 1079 | 1080 | 1152..=1161 | 1184 | 1927 | 2006 | 2013 | 4031 => Fault::Connection,
+        // This server is not the primary any more: it only reads, is offline, or has left its cluster. A prepared
+        // statement that it does not know. The rest: it ended the connection, or is about to.
+        1290
+        | 1792
+        | 1836
+        | 3032
+        | 1047
+        | 1243
+        | 1053
+        | 1077
+        | 1079
+        | 1080
+        | 1152..=1161
+        | 1184
+        | 1927
+        | 2006
+        | 2013
+        | 4031 => Fault::Connection,
         _ => Fault::Refused,
     }
 }

@@ -1,7 +1,7 @@
 //! The statements, in the words that MySQL 8 and MariaDB share.
 //!
-//! Each is whole in itself: it needs no session state, no SQL mode, no time zone and no transaction around it. In an
-//! `UPDATE` no column is set from another one that it sets: the modes differ in whether that sees the old value.
+//! Each is whole in itself: it needs no SQL mode, no time zone and no transaction around it. In an `UPDATE` no column
+//! is set from another one that it sets: the modes differ in whether that sees the old value.
 
 use super::server::Server;
 use crate::store::{
@@ -25,8 +25,8 @@ const STATUS: &str = "CAST({held}status AS BINARY)";
 
 const FLOOR: &str = "(SELECT COALESCE(MAX(fence_floor), 0) FROM {schema})";
 
-/// What lets a statement of MariaDB fail at once where a row is locked, and soon where the table is.
-const AT_ONCE: &str = "SET STATEMENT innodb_lock_wait_timeout = 0, lock_wait_timeout = 1 FOR";
+/// What lets a statement of MariaDB fail at once where a row is locked.
+const AT_ONCE: &str = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR";
 
 /// The same in a caller's transaction, where a statement waits as long as it is told.
 const WAITING: &str = "SET STATEMENT innodb_lock_wait_timeout = {seconds} FOR";
@@ -48,6 +48,10 @@ const INSERT_ONE: &str = "{at_once}
     INSERT INTO {table} {into}
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, COALESCE({now} + ?, ?), ?, ?, ?, ?, COALESCE({now} + ?, ?),
         COALESCE({now} + ?, ?), GREATEST({now}, ? + 1), CURRENT_TIMESTAMP(6), IF(?, CURRENT_TIMESTAMP(6), NULL))";
+
+/// Waits for the row that is there as for one that it will change. Those who wait for a plain `INSERT` all come to read
+/// the row at once, and are in each other's way when they go on.
+const OR_WAIT: &str = " ON DUPLICATE KEY UPDATE `key` = `key`";
 
 /// A text of a document.
 const TEXT_CELL: &str = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH";
@@ -243,7 +247,7 @@ impl Statements {
         let joined = |template: &str| fill(template, "held.");
         Self {
             insert_one: alone(INSERT_ONE),
-            insert_waiting: waiting(INSERT_ONE),
+            insert_waiting: waiting(&[INSERT_ONE, OR_WAIT].concat()),
             insert_many: alone(INSERT_MANY),
             lift: alone(LIFT),
             replace: alone(&REPLACE.replace("{reborn}", "")),
@@ -285,8 +289,8 @@ impl Statements {
 pub(super) struct Waiting(String);
 
 impl Waiting {
-    pub(super) fn lasting(&self, seconds: u64) -> Sql {
-        Sql::of(self.0.replace("{seconds}", &seconds.to_string()))
+    pub(super) fn lasting(&self, seconds: u64) -> String {
+        self.0.replace("{seconds}", &seconds.to_string())
     }
 }
 
@@ -315,8 +319,8 @@ pub(super) const COLUMNS: &[Column] = &[
         ddl: Some("varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT 'processing'"),
         types: TEXT,
     },
-    Column { name: "job", ddl: text_column!("text"), types: TEXT },
-    Column { name: "template", ddl: text_column!("text"), types: TEXT },
+    Column { name: "job", ddl: text_column!("mediumtext"), types: TEXT },
+    Column { name: "template", ddl: text_column!("mediumtext"), types: TEXT },
     Column { name: "mode", ddl: text_column!("varchar(64)"), types: TEXT },
     Column { name: "on_stale", ddl: text_column!("varchar(64)"), types: TEXT },
     Column { name: "owner", ddl: text_column!("varchar(255)"), types: TEXT },
@@ -327,7 +331,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { name: "fingerprint", ddl: text_column!("varchar(255)"), types: TEXT },
     Column { name: "result", ddl: text_column!("longtext"), types: TEXT },
     Column { name: "error", ddl: text_column!("mediumtext"), types: TEXT },
-    Column { name: "worker", ddl: text_column!("text"), types: TEXT },
+    Column { name: "worker", ddl: text_column!("mediumtext"), types: TEXT },
     Column { name: "expires_at", ddl: Some("bigint NULL"), types: BIGINT },
     Column { name: "alerted_at", ddl: Some("bigint NULL"), types: BIGINT },
     Column {

@@ -2,19 +2,22 @@
 
 use std::{slice, time::Duration};
 
-use sqlx::{AssertSqlSafe, MySql, MySqlConnection, Row, mysql::MySqlRow, query, raw_sql};
-
+use sqlx::{
+    AssertSqlSafe, MySql, MySqlConnection, Row,
+    mysql::{MySqlQueryResult, MySqlRow},
+    raw_sql,
+};
 use sqlx_core::{database::Database, transaction::TransactionManager};
 
 use super::{
-    CLAIMING, FINISHING, MySqlStore, READING, REPLACING, Statement, finish_statement, insert_statement,
-    is_duplicate, lift_statement, replace_statement, server::Server, statements::Statements,
+    CLAIMING, FINISHING, MySqlStore, READING, REPLACING, is_duplicate, server::Server,
+    statements::Statements, whole,
 };
 use crate::{
     record::Record,
     store::{
         Answer, Finish, Insert, Replace,
-        sql::{ATTEMPTS, Batch, Cells, Fault, explain, record, restless, savepoint, unreplaced},
+        sql::{ATTEMPTS, Batch, Cells, Fault, Sql, explain, record, restless, savepoint, unreplaced},
         transaction::{Halt, Savepoint, Step, Transaction},
     },
 };
@@ -35,8 +38,12 @@ impl<'a> MySqlTransaction<'a> {
         self.store.statements(self.server())
     }
 
-    async fn rows(&mut self, context: &'static str, statement: Statement) -> Result<Vec<MySqlRow>, Halt> {
-        statement.fetch_all(&mut *self.connection).await.map_err(|error| halt(context, error))
+    async fn rows(&mut self, context: &'static str, statement: &Sql) -> Result<Vec<MySqlRow>, Halt> {
+        raw_sql(statement).fetch_all(&mut *self.connection).await.map_err(|error| halt(context, error))
+    }
+
+    async fn execute(&mut self, context: &'static str, statement: &Sql) -> Result<MySqlQueryResult, Halt> {
+        raw_sql(statement).execute(&mut *self.connection).await.map_err(|error| halt(context, error))
     }
 
     async fn open(&mut self) -> Result<(), Halt> {
@@ -46,18 +53,33 @@ impl<'a> MySqlTransaction<'a> {
         savepoint::open::<MySql>(self.connection, self.savepoint, savepoint::lost).await
     }
 
+    /// Keeps what was done: the savepoint is made anew behind it. If a release were dropped half way, sqlx would go back
+    /// to a savepoint that is released.
+    async fn release(&mut self) -> Result<(), Halt> {
+        let Some(level) = self.savepoint.level else { return Ok(()) };
+        if savepoint::depth::<MySql>(self.connection) != level {
+            return Err(savepoint::left_open());
+        }
+        let name = format!("_sqlx_savepoint_{}", level.saturating_sub(1));
+        let renewal = format!("RELEASE SAVEPOINT {name}; SAVEPOINT {name}");
+        let renewed = raw_sql(AssertSqlSafe(renewal)).execute(&mut *self.connection).await;
+        renewed.map_err(savepoint::lost)?;
+        abandon(self.connection, self.savepoint);
+        *self.savepoint = Savepoint::default();
+        Ok(())
+    }
+
     /// Carries a statement out that may wait so long for a lock, and tells how many rows it met and the id that it
     /// answers with.
     async fn write(
         &mut self,
         context: &'static str,
         wait: Duration,
-        statement: impl FnOnce(u64) -> Statement,
+        statement: impl FnOnce(u64) -> Sql,
     ) -> Result<(u64, u64), Halt> {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         let armed = self.arm(seconds).await?;
-        let done = statement(seconds).execute(&mut *self.connection).await;
-        let done = done.map_err(|error| halt(context, error));
+        let done = self.execute(context, &statement(seconds)).await;
         if armed && !matches!(done, Err(Halt::Lost(_))) {
             self.disarm().await?;
         }
@@ -69,7 +91,7 @@ impl<'a> MySqlTransaction<'a> {
         if self.server() == Server::MariaDb {
             return Ok(false);
         }
-        let asked = query::<MySql>("SELECT CAST(@@SESSION.innodb_lock_wait_timeout AS CHAR)");
+        let asked = raw_sql("SELECT CAST(@@SESSION.innodb_lock_wait_timeout AS CHAR)");
         let asked = asked.fetch_one(&mut *self.connection).await;
         let setting = asked.and_then(|row| row.try_get(0)).map_err(|error| halt(READING, error))?;
         self.savepoint.setting = Some(setting);
@@ -93,13 +115,13 @@ impl<'a> MySqlTransaction<'a> {
     /// A row as it was committed last, or as this transaction has left it. A plain read would see it as it was when
     /// the transaction began to read.
     async fn latest(&mut self, key: &str) -> Result<Option<(Record, i64)>, Halt> {
-        let latest = query(&self.statements().read_latest).bind(key.to_owned());
-        found(&self.rows(READING, latest).await?)
+        let latest = whole::of_key(self.statements().read_latest.as_str(), key);
+        found(&self.rows(READING, &latest).await?)
     }
 
     async fn read(&mut self, key: &str) -> Result<Option<Record>, Halt> {
-        let read = query(&self.statements().read_one).bind(key.to_owned());
-        Ok(found(&self.rows(READING, read).await?)?.map(|(record, _)| record))
+        let read = whole::of_key(self.statements().read_one.as_str(), key);
+        Ok(found(&self.rows(READING, &read).await?)?.map(|(record, _)| record))
     }
 
     async fn insert(&mut self, insert: &Insert, wait: Duration) -> Result<Answer, Halt> {
@@ -110,7 +132,7 @@ impl<'a> MySqlTransaction<'a> {
         let sql = self.statements();
         let mut floor = 0;
         for _ in 0..ATTEMPTS {
-            let waiting = |seconds| insert_statement(&sql.insert_waiting.lasting(seconds), insert, floor);
+            let waiting = |seconds| whole::insert(&sql.insert_waiting.lasting(seconds), insert, floor);
             match self.write(CLAIMING, wait, waiting).await {
                 // It came in since the look, or while this one waited.
                 Err(Halt::Refused(error)) if is_duplicate(&error) => {}
@@ -124,8 +146,8 @@ impl<'a> MySqlTransaction<'a> {
             if record.fence > floor {
                 return Ok(Answer::Written { fence: record.fence });
             }
-            let lift = lift_statement(&sql.lift, insert, record.fence, floor);
-            self.rows(CLAIMING, lift).await?;
+            let lift = whole::lift(sql.lift.as_str(), insert, record.fence, floor);
+            self.execute(CLAIMING, &lift).await?;
         }
         Err(Halt::Conflict(restless(CLAIMING).source))
     }
@@ -133,8 +155,7 @@ impl<'a> MySqlTransaction<'a> {
     async fn replace(&mut self, replace: &Replace, wait: Duration) -> Result<Answer, Halt> {
         let sql = self.statements();
         for _ in 0..ATTEMPTS {
-            let waiting =
-                |seconds| replace_statement(&sql.replacing_waiting(replace).lasting(seconds), replace);
+            let waiting = |seconds| whole::replace(&sql.replacing_waiting(replace).lasting(seconds), replace);
             let (met, fence) = self.write(REPLACING, wait, waiting).await?;
             if met > 0 {
                 return Ok(Answer::Written { fence: fence.cast_signed() });
@@ -148,8 +169,8 @@ impl<'a> MySqlTransaction<'a> {
     }
 
     async fn finish(&mut self, finish: &Finish) -> Result<Answer, Halt> {
-        let statement = finish_statement(&self.statements().finish_one, finish);
-        let done = statement.execute(&mut *self.connection).await.map_err(|error| halt(FINISHING, error))?;
+        let statement = whole::finish(self.statements().finish_one.as_str(), finish);
+        let done = self.execute(FINISHING, &statement).await?;
         let mut batch = Batch::of(slice::from_ref(finish), |finish| &finish.key);
         if done.rows_affected() > 0 {
             batch.answer_rest(|finish| Some(Answer::Written { fence: finish.fence_after() }));
@@ -181,7 +202,7 @@ impl Transaction for MySqlTransaction<'_> {
     }
 
     fn release(&mut self) -> Step<'_, ()> {
-        Box::pin(savepoint::release::<MySql>(self.connection, self.savepoint))
+        Box::pin(self.release())
     }
 
     fn roll_back(&mut self) -> Step<'_, ()> {
@@ -223,11 +244,12 @@ fn halt(context: &'static str, error: sqlx::Error) -> Halt {
     match (Fault::of::<MySql>(&error), number) {
         // A deadlock, or a commit that a cluster refused: the server has rolled the whole transaction back.
         (_, Some(1213 | 3101)) => Halt::Lost(error.into()),
-        // It only reads; the connection is sound.
-        (_, Some(1290 | 1792 | 1836)) => Halt::Refused(explain::<MySql>(context, error)),
+        // The first three: it only reads; the connection is sound.
+        (_, Some(1290 | 1792 | 1836)) | (Fault::Refused, _) => {
+            Halt::Refused(explain::<MySql>(context, error))
+        }
         (Fault::Locked, _) => Halt::Locked,
         (Fault::Collision | Fault::Busy, _) => Halt::Conflict(error.into()),
         (Fault::Connection, _) => Halt::Lost(error.into()),
-        (Fault::Refused, _) => Halt::Refused(explain::<MySql>(context, error)),
     }
 }

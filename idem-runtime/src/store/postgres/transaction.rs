@@ -3,7 +3,8 @@
 use std::{slice, time::Duration};
 
 use sqlx::{
-    AssertSqlSafe, PgConnection, Postgres, Row, error::DatabaseError, postgres::PgRow, query, raw_sql,
+    AssertSqlSafe, Connection, PgConnection, Postgres, Row, error::DatabaseError, postgres::PgRow, query,
+    raw_sql,
 };
 use sqlx_core::{database::Database, transaction::TransactionManager};
 
@@ -31,9 +32,9 @@ impl PostgresTransaction<'_> {
         if savepoint::depth::<Postgres>(self.connection) == 0 {
             return Err(Halt::Outside);
         }
-        let asked =
-            query::<Postgres>("SELECT current_setting('lock_timeout')").fetch_one(&mut *self.connection);
-        let setting = asked.await.and_then(|row| row.try_get(0)).map_err(|error| halt(READING, error))?;
+        let asked = self.kept(query("SELECT current_setting('lock_timeout')"));
+        let row = asked.fetch_one(&mut *self.connection).await;
+        let setting = row.and_then(|row| row.try_get(0)).map_err(|error| halt(READING, error))?;
         self.savepoint.setting = Some(setting);
         LetGo::of(savepoint::open::<Postgres>(self.connection, self.savepoint, savepoint::lost)).await?;
         // One more, for the body: where a transaction inside of it is not begun to the end, sqlx goes back two levels,
@@ -80,7 +81,15 @@ impl PostgresTransaction<'_> {
     }
 
     async fn run(&mut self, context: &'static str, statement: Statement) -> Result<Vec<PgRow>, Halt> {
+        let statement = self.kept(statement);
         statement.fetch_all(&mut *self.connection).await.map_err(|error| halt(context, error))
+    }
+
+    /// A statement that is kept prepared where the caller's own are. Where a pooler stands between, callers keep none:
+    /// those of one transaction would be in the way of another's.
+    fn kept(&self, statement: Statement) -> Statement {
+        let keeps = self.connection.cached_statements_size() > 0 && !self.store.pooler.is_there();
+        statement.persistent(keeps)
     }
 
     /// Puts the caller's limit of waits back. Where the step failed, the rollback to the savepoint does that.

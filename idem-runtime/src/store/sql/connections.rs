@@ -52,7 +52,12 @@ impl<DB: Dialect> Connections<DB> {
 
     /// One more, which is the caller's to close.
     pub(crate) async fn open(&self, context: &'static str) -> Result<DB::Connection, StoreError> {
-        self.options.connect().await.map_err(|error| explain::<DB>(context, error))
+        let opened = async {
+            let mut connection = self.options.connect().await?;
+            DB::greet(&mut connection).await?;
+            Ok(connection)
+        };
+        opened.await.map_err(|error| explain::<DB>(context, error))
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<DB::Connection>> {

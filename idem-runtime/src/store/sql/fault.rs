@@ -1,5 +1,7 @@
 //! What an error of the driver means: for trying again, and for the connection it came over.
 
+use std::future::{Future, ready};
+
 use sqlx::{Database, error::DatabaseError};
 
 use crate::store::{ErrorClass, StoreError};
@@ -11,6 +13,11 @@ pub(crate) trait Dialect: Database {
 
     /// What an error of the database's own means.
     fn fault(error: &dyn DatabaseError) -> Fault;
+
+    /// Makes a new connection fit for use, whatever the server is set to.
+    fn greet(_: &mut Self::Connection) -> impl Future<Output = Result<(), sqlx::Error>> + Send {
+        ready(Ok(()))
+    }
 }
 
 /// What an error means.

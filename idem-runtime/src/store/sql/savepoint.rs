@@ -37,20 +37,6 @@ pub(crate) async fn open<DB: Database>(
     Ok(())
 }
 
-/// Releases the savepoint: what was done since is the caller's to commit.
-pub(crate) async fn release<DB: Database>(
-    connection: &mut DB::Connection,
-    savepoint: &mut Savepoint,
-) -> Result<(), Halt> {
-    if savepoint.level != Some(depth::<DB>(connection)) {
-        return Err(left_open());
-    }
-    savepoint.is_ending = true;
-    DB::TransactionManager::commit(connection).await.map_err(lost)?;
-    *savepoint = Savepoint::default();
-    Ok(())
-}
-
 /// Undoes what was done since the savepoint. Where that fails, the transaction is gone: the guard of the savepoint
 /// still sees it open, and has sqlx count it as undone.
 pub(crate) async fn roll_back<DB: Database>(

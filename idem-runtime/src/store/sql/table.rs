@@ -108,6 +108,12 @@ impl Sql {
     pub(crate) fn of(text: String) -> Self {
         Self(text.into())
     }
+
+    /// The text, to be filled further.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 impl SqlSafeStr for &Sql {

@@ -89,6 +89,17 @@ impl SqliteTransaction<'_> {
         savepoint::open::<Sqlite>(self.connection, self.savepoint, savepoint::lost).await
     }
 
+    /// Keeps what was done since the savepoint, for the caller to commit.
+    async fn release(&mut self) -> Result<(), Halt> {
+        if self.savepoint.level != Some(savepoint::depth::<Sqlite>(self.connection)) {
+            return Err(savepoint::left_open());
+        }
+        self.savepoint.is_ending = true;
+        Manager::commit(self.connection).await.map_err(savepoint::lost)?;
+        *self.savepoint = Savepoint::default();
+        Ok(())
+    }
+
     async fn undo(&mut self) -> Result<(), Halt> {
         let undone = savepoint::roll_back::<Sqlite>(self.connection, self.savepoint).await;
         if let (Err(_), Some(level)) = (&undone, self.savepoint.level.take()) {
@@ -136,7 +147,7 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn release(&mut self) -> Step<'_, ()> {
-        Box::pin(savepoint::release::<Sqlite>(self.connection, self.savepoint))
+        Box::pin(self.release())
     }
 
     fn roll_back(&mut self) -> Step<'_, ()> {

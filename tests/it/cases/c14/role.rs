@@ -21,7 +21,7 @@ impl Role {
         let mut url = Url::parse(&admin).expect("a URL");
         let name = format!("role_of_{}", url.path().trim_start_matches('/'));
         match site.backend() {
-            Backend::Postgres | Backend::Pgbouncer => {
+            Backend::Postgres => {
                 site.execute(&format!("CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'")).await;
             }
             Backend::Mysql => panic!("MySQL's words are missing here"),

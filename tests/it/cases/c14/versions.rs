@@ -112,7 +112,7 @@ pub(in crate::cases) async fn c14_columns_of_others_are_left_alone(site: &Site) 
 pub(in crate::cases) async fn c14_a_column_of_others_that_must_be_given_is_named(site: &Site) {
     site.worker().await;
     match site.backend() {
-        Backend::Memory | Backend::Postgres | Backend::Pgbouncer => {
+        Backend::Memory | Backend::Postgres => {
             site.execute("ALTER TABLE idempotency_keys ADD COLUMN tenant text NOT NULL").await;
         }
         Backend::Mysql => panic!("MySQL's words are missing here"),

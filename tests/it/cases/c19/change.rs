@@ -79,7 +79,7 @@ fn changes(backend: Backend) -> &'static [&'static str] {
             "ALTER TABLE idempotency_keys DROP COLUMN day_after",
             "VACUUM",
         ],
-        Backend::Postgres | Backend::Pgbouncer => &[
+        Backend::Postgres => &[
             "ALTER TABLE idempotency_keys ADD COLUMN tomorrow integer",
             "ALTER TABLE idempotency_keys ADD COLUMN tenant text NOT NULL DEFAULT 'none'",
             "ALTER TABLE idempotency_keys ALTER COLUMN key TYPE varchar(300) COLLATE \"C\"",

@@ -22,7 +22,7 @@ fn by_hand(site: &Site) -> &'static str {
                 error CLOB, worker TEXT, expires_at INT8, alerted_at BIGINT, created_at DATETIME DEFAULT
                 CURRENT_TIMESTAMP, completed_at TIMESTAMP)"
         }
-        Backend::Postgres | Backend::Pgbouncer => {
+        Backend::Postgres => {
             "CREATE TABLE idempotency_keys (
                 key text COLLATE \"C\" UNIQUE, status varchar(16) DEFAULT 'processing', job varchar(255),
                 template varchar(255), mode varchar(16), on_stale varchar(8), owner varchar(32), fence bigint,
@@ -100,7 +100,7 @@ pub(in crate::cases) async fn c19_a_type_that_will_not_do_is_named_at_the_start(
         Backend::Memory => &[],
         Backend::Mysql => panic!("MySQL's words are missing here"),
         Backend::Sqlite => &OF_SQLITE,
-        Backend::Postgres | Backend::Pgbouncer => &OF_POSTGRES,
+        Backend::Postgres => &OF_POSTGRES,
     };
     for (column, type_name, found) in wrong {
         let site = Site::on(site.backend());
@@ -115,7 +115,7 @@ pub(in crate::cases) async fn c19_a_type_that_will_not_do_is_named_at_the_start(
                 );
                 site.execute(&change).await;
             }
-            Backend::Postgres | Backend::Pgbouncer => {
+            Backend::Postgres => {
                 let change = format!(
                     "CREATE TYPE state AS ENUM ('processing', 'completed', 'failed', 'released', 'needs_review');
                      CREATE DOMAIN label AS text CHECK (length(value) < 100);
@@ -175,7 +175,7 @@ pub(in crate::cases) async fn c19_a_column_that_takes_no_null_is_named_at_the_st
                 let end = at + ddl[at..].find([',', '\n']).expect("its end");
                 site.execute(&format!("{} NOT NULL{}", &ddl[..end], &ddl[end..])).await;
             }
-            Backend::Postgres | Backend::Pgbouncer => {
+            Backend::Postgres => {
                 site.worker().await;
                 site.execute(&format!("ALTER TABLE idempotency_keys ALTER COLUMN {column} SET NOT NULL"))
                     .await;
@@ -197,7 +197,7 @@ pub(in crate::cases) async fn c19_a_key_that_is_not_compared_byte_by_byte_is_nam
             let ddl = ddl.replacen("key TEXT NOT NULL", "key TEXT NOT NULL COLLATE NOCASE", 1);
             site.execute(&format!("DROP TABLE idempotency_keys; {ddl}")).await;
         }
-        Backend::Postgres | Backend::Pgbouncer => {
+        Backend::Postgres => {
             site.execute(
                 "CREATE COLLATION blurred (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
                  ALTER TABLE idempotency_keys ALTER COLUMN key TYPE varchar(255) COLLATE blurred",

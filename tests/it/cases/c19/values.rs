@@ -25,7 +25,7 @@ async fn loosen(site: &Site) {
             let columns = columns.replace(" NOT NULL", "");
             site.execute(&format!("{key}PRIMARY KEY,{columns}) WITHOUT ROWID{rest}")).await;
         }
-        Backend::Postgres | Backend::Pgbouncer => {
+        Backend::Postgres => {
             site.worker().await;
             for column in ["status", "fence", "attempt", "takeovers", "created_at"] {
                 site.execute(&format!("ALTER TABLE idempotency_keys ALTER COLUMN {column} DROP NOT NULL"))
