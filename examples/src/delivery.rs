@@ -37,6 +37,13 @@ impl<J: DeserializeOwned> Deliveries<J> {
 }
 
 impl<J> Deliveries<J> {
+    /// The same deliveries, each with its number.
+    #[must_use]
+    pub fn numbered(self) -> Deliveries<(usize, J)> {
+        let Self { jobs, malformed } = self;
+        Deliveries { jobs: jobs.into_iter().enumerate().collect(), malformed }
+    }
+
     /// The jobs that are delivered.
     #[must_use]
     pub fn jobs(&self) -> &[J] {

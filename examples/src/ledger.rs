@@ -1,9 +1,9 @@
-use std::{collections::BTreeSet, env, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
-use sqlx::{AnyConnection, Connection as _, Row as _};
+use sqlx::{AnyConnection, Row as _};
 use tokio::sync::Mutex;
 
-use crate::{DEFAULT_DATABASE, Month};
+use crate::{Month, database};
 
 /// The payment provider's books: a row for each charge.
 ///
@@ -19,20 +19,8 @@ impl Ledger {
     ///
     /// The database cannot be used.
     pub async fn open() -> sqlx::Result<Self> {
-        let url = env::var("IDEM_DATABASE_URL").unwrap_or_else(|_| DEFAULT_DATABASE.to_owned());
-        let url = if url == "memory:" { "sqlite::memory:" } else { &url };
-        sqlx::any::install_default_drivers();
-        let mut connection = AnyConnection::connect(url).await?;
-        if connection.backend_name() == "SQLite" {
-            sqlx::raw_sql("PRAGMA busy_timeout = 30000").execute(&mut connection).await?;
-        }
-        let create = "CREATE TABLE IF NOT EXISTS ledger (user_id TEXT NOT NULL, month TEXT NOT NULL, \
-                      cents BIGINT NOT NULL, reference TEXT NOT NULL)";
-        if let Err(error) = sqlx::raw_sql(create).execute(&mut connection).await {
-            // On Postgres the statement fails where another process creates the table at the same moment.
-            let look = sqlx::raw_sql("SELECT 1 FROM ledger LIMIT 1").execute(&mut connection).await;
-            look.map_err(|_| error)?;
-        }
+        let columns = "user_id VARCHAR(20) NOT NULL, month VARCHAR(7) NOT NULL, cents BIGINT NOT NULL, reference VARCHAR(32) NOT NULL";
+        let connection = database::connect(&[("ledger", columns)]).await?;
         Ok(Self(Mutex::new(connection)))
     }
 

@@ -1,6 +1,11 @@
 //! What the examples share: a queue that delivers at least once, and the outside world in which effects are counted.
 
+mod answer;
+mod bank;
+mod books;
 mod crash;
+mod crew;
+mod database;
 mod delivery;
 mod ledger;
 mod month;
@@ -10,8 +15,14 @@ mod queue;
 mod report;
 mod tally;
 mod terminal;
+mod trouble;
 
+pub use answer::Answer;
+pub use bank::Bank;
+pub use books::{Balance, Books};
 pub use crash::Crash;
+pub use crew::{Crew, work};
+pub use database::{DEFAULT_DATABASE, database};
 pub use delivery::Deliveries;
 pub use ledger::Ledger;
 pub use month::Month;
@@ -21,9 +32,7 @@ pub use queue::Queue;
 pub use report::{Report, exit};
 pub use tally::{Settled, Tally};
 pub use terminal::Terminal;
-
-/// Where keys are kept unless `IDEM_DATABASE_URL` says otherwise.
-pub const DEFAULT_DATABASE: &str = "sqlite://idem.db";
+pub use trouble::{Trouble, Troubles};
 
 /// The code of the documents runs as tests.
 #[cfg(doctest)]

@@ -4,13 +4,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use idem_runtime::{Error, ErrorKind, Outcome, with_outcome};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
 };
 
-use crate::{Crash, Deliveries, Settled, Tally, Terminal};
+use crate::{Answer, Crash, Deliveries, Settled, Tally, Terminal};
 
 /// The first pause before a job is delivered again; each further one is twice as long.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
@@ -55,6 +54,24 @@ impl Queue {
         T: 'static,
         F: Future<Output = anyhow::Result<T>> + Send + 'static,
     {
+        self.hand_out(deliveries, terminal, move |arguments| Answer::of(job(arguments))).await
+    }
+
+    /// Delivers everything to a worker that answers by itself.
+    ///
+    /// # Errors
+    ///
+    /// The worker panicked.
+    pub async fn hand_out<J, F>(
+        &self,
+        deliveries: Deliveries<J>,
+        terminal: &Terminal,
+        worker: impl Fn(J) -> F + Clone + Send + 'static,
+    ) -> anyhow::Result<Tally>
+    where
+        J: Clone + Send + 'static,
+        F: Future<Output = Answer> + Send + 'static,
+    {
         let malformed = deliveries.malformed();
         let jobs = deliveries.into_jobs();
         let well_formed = u64::try_from(jobs.len())?;
@@ -73,8 +90,8 @@ impl Queue {
                 terminal.advance();
                 continue;
             }
-            let (slots, job) = (Arc::clone(&self.slots), job.clone());
-            running.spawn(attend(slot, slots, move || job(arguments.clone())));
+            let (slots, worker) = (Arc::clone(&self.slots), worker.clone());
+            running.spawn(attend(slot, slots, move || worker(arguments.clone())));
         }
         while let Some(ended) = running.join_next().await {
             let (settled, retried) = ended?;
@@ -87,65 +104,38 @@ impl Queue {
 }
 
 /// Delivers one job until it is settled; also says how often it was delivered again.
-async fn attend<T, F>(
+async fn attend<F>(
     mut slot: OwnedSemaphorePermit,
     slots: Arc<Semaphore>,
     job: impl Fn() -> F,
 ) -> (Settled, u64)
 where
-    F: Future<Output = anyhow::Result<T>>,
+    F: Future<Output = Answer>,
 {
     let mut pause = SHORTEST_PAUSE;
     let patient_until = Instant::now() + PATIENCE;
     let mut retried = 0;
     loop {
-        let (answer, outcome) = with_outcome(job()).await;
+        let answer = job().await;
         drop(slot);
-        let error = match (answer, outcome) {
-            (Ok(_), Some(Outcome::Replayed)) => return (Settled::Replayed, retried),
-            (Ok(_), _) => return (Settled::Executed, retried),
-            (Err(error), _) => error,
+        let (error, after, stranded) = match answer {
+            Answer::Settled(settled) => return (settled, retried),
+            Answer::Again { error, after, stranded } => (error, after, stranded),
         };
-        match judge(&error) {
-            Verdict::Settled(settled) => return (settled, retried),
-            Verdict::Again { after } if Instant::now() < patient_until => {
-                tokio::time::sleep(after.map_or(pause, |after| after.min(pause))).await;
-            }
-            Verdict::Again { .. } => return (give_up(&error), retried),
+        if Instant::now() >= patient_until {
+            return (give_up(error, stranded), retried);
         }
-        let Ok(next) = Arc::clone(&slots).acquire_owned().await else { return (give_up(&error), retried) };
+        tokio::time::sleep(after.map_or(pause, |after| after.min(pause))).await;
+        let Ok(next) = Arc::clone(&slots).acquire_owned().await else {
+            return (give_up(error, stranded), retried);
+        };
         slot = next;
         pause = (pause * 2).min(LONGEST_PAUSE);
         retried += 1;
     }
 }
 
-/// What a queue makes of an error.
-enum Verdict {
-    Settled(Settled),
-    Again { after: Option<Duration> },
-}
-
-/// An error of the job itself may pass, and so may those of the library that say so. A key under review waits for a
-/// person, which takes longer than this run.
-fn judge(error: &anyhow::Error) -> Verdict {
-    match error.downcast_ref::<Error>() {
-        Some(Error::NeedsReview { key, .. }) => {
-            Verdict::Settled(Settled::NeedsReview { key: key.to_string(), error: error.to_string() })
-        }
-        Some(error) if !error.is_retryable() => {
-            tracing::warn!(%error, "refused");
-            Verdict::Settled(Settled::Refused)
-        }
-        Some(error) => Verdict::Again { after: error.retry_after() },
-        None => Verdict::Again { after: None },
-    }
-}
-
-fn give_up(error: &anyhow::Error) -> Settled {
+fn give_up(error: String, stranded: bool) -> Settled {
     tracing::warn!(%error, "delivered again and again without success, given up");
-    match error.downcast_ref::<Error>().map(Error::kind) {
-        Some(ErrorKind::Store | ErrorKind::ServiceGone) => Settled::Stranded { error: error.to_string() },
-        _ => Settled::Refused,
-    }
+    if stranded { Settled::Stranded { error } } else { Settled::Refused }
 }

@@ -6,14 +6,13 @@ use std::{
 use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
-use crate::Tally;
+use crate::{Balance, Tally};
 
 /// How a run ended: what was delivered, and what happened in the outside world.
 #[derive(Debug)]
 pub struct Report {
     tally: Tally,
-    effect: &'static str,
-    effects: u64,
+    effects: Vec<(&'static str, u64)>,
     distinct_keys: u64,
     kept: bool,
 }
@@ -22,29 +21,34 @@ impl Report {
     /// A run whose promise is one effect for each key: not two, and not none.
     #[must_use]
     pub fn at_most_once(tally: Tally, effect: &'static str, effects: u64, keys: usize) -> Self {
-        Self::new(tally, effect, effects, keys, |effects, keys| effects == keys)
+        Self::new(tally, vec![(effect, effects)], keys, effects == keys as u64)
     }
 
     /// A run whose promise is an effect for each key: rather two than none.
     #[must_use]
     pub fn at_least_once(tally: Tally, effect: &'static str, effects: u64, keys: usize) -> Self {
-        Self::new(tally, effect, effects, keys, |effects, keys| effects >= keys)
+        Self::new(tally, vec![(effect, effects)], keys, effects >= keys as u64)
     }
 
-    fn new(
-        tally: Tally,
-        effect: &'static str,
-        effects: u64,
-        keys: usize,
-        promise: fn(u64, u64) -> bool,
-    ) -> Self {
-        let distinct_keys = keys as u64;
-        Self { tally, effect, effects, distinct_keys, kept: promise(effects, distinct_keys) }
+    /// A run whose promise is that the books are right: so many postings, and the same sum as before.
+    #[must_use]
+    pub fn in_the_books(tally: Tally, before: &Balance, after: &Balance, keys: usize) -> Self {
+        let effects = vec![
+            ("postings", after.postings),
+            ("sum_before", before.sum.unsigned_abs()),
+            ("sum_after", after.sum.unsigned_abs()),
+        ];
+        let kept = after.is_right && after.sum == before.sum && after.postings == 2 * keys as u64;
+        Self::new(tally, effects, keys, kept)
     }
 
-    fn lines(&self) -> [(&'static str, u64); 9] {
+    fn new(tally: Tally, effects: Vec<(&'static str, u64)>, keys: usize, kept: bool) -> Self {
+        Self { tally, effects, distinct_keys: keys as u64, kept }
+    }
+
+    fn lines(&self) -> Vec<(&'static str, u64)> {
         let tally = &self.tally;
-        [
+        let mut lines = vec![
             ("deliveries", tally.deliveries),
             ("executed", tally.executed),
             ("replayed", tally.replayed),
@@ -52,9 +56,10 @@ impl Report {
             ("refused", tally.refused),
             ("malformed", tally.malformed),
             ("needs_review", tally.needs_review.len() as u64),
-            (self.effect, self.effects),
-            ("distinct_keys", self.distinct_keys),
-        ]
+        ];
+        lines.extend(&self.effects);
+        lines.push(("distinct_keys", self.distinct_keys));
+        lines
     }
 
     /// Prints the run to standard output, as a table or as one line of JSON, and what to do to standard error.

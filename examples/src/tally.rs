@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// What became of a delivery.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Settled {
     /// Its job ran.
     Executed,

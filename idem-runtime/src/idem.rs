@@ -233,10 +233,11 @@ async fn purge(store: &dyn Store, patience: Duration) -> Result<u64, StoreError>
         match purge_batch(store, BATCH).await {
             Ok(batch) => {
                 deleted += batch;
-                if batch < u64::from(BATCH) {
+                // One that is not full may have been shared with another collector.
+                if batch == 0 {
                     return Ok(deleted);
                 }
-                if !store.is_local() {
+                if batch == u64::from(BATCH) && !store.is_local() {
                     // Where there is one writer at a time, half of the time is for the others.
                     tokio::time::sleep(began.elapsed()).await;
                 }

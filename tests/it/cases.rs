@@ -16,6 +16,8 @@ mod a6;
 mod a8;
 mod a9;
 mod c10;
+mod c12;
+mod c13;
 mod c14;
 mod c16;
 mod c17;
@@ -261,6 +263,12 @@ cases! {
             c3_a_time_out_of_the_pool_is_the_bodys_own_error
             c3_a_transactional_body_that_asks_the_pool_is_rolled_back
         }
+        c12 {
+            c12_workers_in_other_zones_agree
+            c12_a_lease_of_a_second_is_a_second
+            c12_twenty_years_pass_2038
+            c12_a_moment_that_cannot_be_read_frees_nothing
+        }
         c14 {
             c14_a_table_name_may_need_quotes
             c14_namespaces_share_a_table_and_no_key
@@ -333,7 +341,28 @@ cases! {
         c4 {
             c4_a_pooler_is_told_from_a_server
         }
+        c12 {
+            c12_sessions_in_other_zones_agree
+            c12_a_change_of_the_clocks_moves_no_moment
+        }
+        c13 {
+            c13_a_read_only_session_runs_nothing_and_is_not_used_again
+            c13_a_completion_waits_for_a_server_that_is_read_only
+            c13_connections_that_are_ended_cost_nothing
+            c13_silence_during_a_claim_is_no_claim
+            c13_silence_during_heartbeats_is_told_to_the_body
+            c13_silence_during_a_completion_is_waited_out_or_told
+            c13_a_completion_that_arrives_after_an_heir_is_refused
+            c13_nothing_waits_for_a_silent_server_for_long
+        }
         c9 {
+            c9_jobs_at_a_strict_isolation_run_once
+            c9_a_heartbeat_never_fails_its_own_completion
+            c9_a_completion_that_collided_is_sent_again_and_the_job_is_not
+            c9_completions_that_collided_together_all_count
+            c9_every_other_write_that_collided_is_sent_again
+            c9_heartbeats_that_collided_are_sent_again
+            c9_collisions_without_end_make_the_completion_unknown
             c9_a_transactional_completion_that_collides_is_a_conflict_and_undoes_the_body
             c9_a_transactional_conflict_that_is_ignored_commits_no_half
         }

@@ -117,6 +117,11 @@ fn each_file_that_a_document_links_exists() {
 fn the_readme_counts_the_deliveries() {
     let deliveries = read("examples/data/deliveries.jsonl").lines().count();
     assert!(read("README.md").contains(&format!("# {deliveries} deliveries of 80 charges")), "{deliveries}");
+    let deliveries = read("examples/data/transfers.jsonl").lines().count();
+    assert!(
+        read("README.md").contains(&format!("# {deliveries} deliveries of 250 transfers")),
+        "{deliveries}"
+    );
 }
 
 #[test]

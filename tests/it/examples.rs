@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use folder::{Folder, Run};
 use idem_tests::Backend;
+use sqlx::{Connection as _, SqliteConnection};
 
 /// The cases that play on every database, under the database's name.
 macro_rules! on_databases {
@@ -42,6 +43,8 @@ on_databases! {
     a_key_whose_worker_died_is_charged_once_and_needs_review
     two_processes_share_the_work
     a_mail_whose_worker_died_goes_out_again_and_none_is_lost
+    the_books_are_right_whoever_dies_before_the_commit
+    two_banks_share_the_books
 }
 
 fn plays(backend: Backend, case: fn(Backend)) {
@@ -119,6 +122,72 @@ fn a_mail_whose_worker_died_goes_out_again_and_none_is_lost(backend: Backend) {
     let later = folder.run("password_reset", &["--json"]);
     assert_eq!(later.count("executed"), 0, "{later}");
     assert_eq!(later.count("mails"), next.count("mails"), "{later}");
+}
+
+fn the_books_are_right_whoever_dies_before_the_commit(backend: Backend) {
+    let folder = Folder::on(backend);
+    let first = folder.run("transfer", &["--json"]);
+    assert_eq!(first.code(), Some(0), "{first}");
+    first.adds_up();
+    assert_eq!([first.count("deliveries"), first.count("executed")], [1000, 250], "{first}");
+    assert_eq!([first.count("postings"), first.count("distinct_keys")], [500, 250], "{first}");
+    assert_eq!([first.count("sum_before"), first.count("sum_after")], [2_000_000; 2], "{first}");
+    assert_eq!([first.count("refused"), first.count("needs_review")], [0, 0], "{first}");
+    assert!(first.count("retried") >= 100, "each trouble costs an attempt\n{first}");
+    let deaths = first.errors.matches("a worker died").count();
+    assert!((1..=50).contains(&deaths), "half of the troubles kill a worker\n{first}");
+    assert!(!first.errors.contains("kind=Store"), "the table of keys was at hand all the time\n{first}");
+
+    let second = folder.run("transfer", &["--json", "--seed", "8", "--workers", "3"]);
+    assert_eq!(second.code(), Some(0), "{second}");
+    second.adds_up();
+    assert_eq!([second.count("executed"), second.count("replayed")], [0, 1000], "{second}");
+    assert_eq!([second.count("postings"), second.count("sum_after")], [500, 2_000_000], "{second}");
+}
+
+fn two_banks_share_the_books(backend: Backend) {
+    let folder = Folder::on(backend);
+    let options = [["--json", "--seed", "1", "--workers", "4"], ["--json", "--seed", "2", "--workers", "4"]];
+    let started = options.map(|options| folder.start("transfer", &options));
+    let runs = started.map(folder::Started::end);
+    for run in &runs {
+        assert_eq!(run.code(), Some(0), "{run}");
+        run.adds_up();
+        assert_eq!([run.count("postings"), run.count("sum_after")], [500, 2_000_000], "{run}");
+    }
+    assert_eq!(runs.iter().map(|run| run.count("executed")).sum::<u64>(), 250);
+}
+
+#[test]
+fn a_bank_keeps_its_books_where_its_workers_find_them() {
+    let folder = Folder::on(Backend::Sqlite);
+    for url in ["memory:", "sqlite::memory:"] {
+        let run = folder.run_with(url, "transfer", &[]);
+        assert_eq!(run.code(), Some(1), "{run}");
+        assert!(run.errors.contains("is this process's alone"), "{run}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_books_are_told_of() {
+    let folder = Folder::on(Backend::Sqlite);
+    let transfer = |id: &str, cents| {
+        format!(r#"{{"job_id":"a","transfer_id":"{id}","from":1001,"to":1002,"cents":{cents}}}"#)
+    };
+    let twice = [("67e55044-10b1-426f-9247-bb680e5fe0c8", 5), ("67e55044-10b1-426f-9247-bb680e5fe0c9", 7)];
+    folder.write("two.jsonl", &twice.map(|(id, cents)| transfer(id, cents)).join("\n"));
+    let arguments = ["--json", "--deliveries", "two.jsonl", "--troubles", "0"];
+    let right = folder.run("transfer", &arguments);
+    assert_eq!(right.code(), Some(0), "{right}");
+    assert_eq!([right.count("postings"), right.count("retried")], [4, 0], "{right}");
+
+    let books = SqliteConnection::connect(&format!("sqlite://{}", folder.path("idem.db").display()));
+    let mut books = books.await.expect("the books");
+    let again = "INSERT INTO postings SELECT * FROM postings LIMIT 1";
+    sqlx::raw_sql(again).execute(&mut books).await.expect("a posting too many");
+    let wrong = folder.run("transfer", &arguments);
+    assert_eq!(wrong.code(), Some(1), "a posting too many\n{wrong}");
+    assert_eq!([wrong.count("postings"), wrong.count("executed")], [5, 0], "{wrong}");
 }
 
 #[test]

@@ -170,9 +170,7 @@ impl Site {
             Backend::Memory => panic!("memory knows no SQL"),
             Backend::Sqlite => "(CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000)",
             Backend::Mysql => "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
-            Backend::Postgres | Backend::Pgbouncer => {
-                "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-            }
+            Backend::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
         }
     }
 

@@ -46,8 +46,12 @@ impl Folder {
         Folder { folder: TempDir::with_prefix("idem-example-").expect("a temporary folder"), database }
     }
 
+    pub(super) fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
     pub(super) fn write(&self, file: &str, text: &str) {
-        fs::write(self.folder.path().join(file), text).expect("a folder to write to");
+        fs::write(self.path(file), text).expect("a folder to write to");
     }
 
     pub(super) fn run(&self, example: &str, arguments: &[&str]) -> Run {

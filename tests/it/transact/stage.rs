@@ -96,7 +96,7 @@ macro_rules! plays {
             idem_tests::Backend::Sqlite => {
                 $case(&$crate::transact::stage::Stage::<sqlx::Sqlite>::on($site).await).await;
             }
-            idem_tests::Backend::Postgres | idem_tests::Backend::Pgbouncer => {
+            idem_tests::Backend::Postgres => {
                 $case(&$crate::transact::stage::Stage::<sqlx::Postgres>::on($site).await).await;
             }
             idem_tests::Backend::Mysql => {

@@ -84,7 +84,9 @@ impl MySqlStore {
         &self,
         connection: &mut MySqlConnection,
     ) -> Result<Result<bool, String>, sqlx::Error> {
-        let Some(engine) = self.text(ENGINE_OF, connection).await? else { return Ok(Ok(false)) };
+        let Some(engine) = self.text(ENGINE_OF, connection).await? else {
+            return Ok(self.shape(connection).await?.is_complete(&self.table, statements::COLUMNS));
+        };
         let name = self.table.quoted("");
         if engine != "InnoDB" {
             return Ok(Err(format!(

@@ -10,7 +10,8 @@ use sqlx::{
 use sqlx_core::{database::Database, transaction::TransactionManager};
 
 use super::{
-    CLAIMING, FINISHING, MySqlStore, READING, REPLACING, server::Server, statements::Statements, whole,
+    CLAIMING, FINISHING, MySqlStore, READING, REPLACING, is_duplicate, server::Server,
+    statements::Statements, whole,
 };
 use crate::{
     record::Record,
@@ -132,7 +133,11 @@ impl<'a> MySqlTransaction<'a> {
         let mut floor = 0;
         for _ in 0..ATTEMPTS {
             let waiting = |seconds| whole::insert(&sql.insert_waiting.lasting(seconds), insert, floor);
-            self.write(CLAIMING, wait, waiting).await?;
+            match self.write(CLAIMING, wait, waiting).await {
+                // It came in since the look, or while this one waited.
+                Err(Halt::Refused(error)) if is_duplicate(&error) => {}
+                written => drop(written?),
+            }
             let Some((record, lowest)) = self.latest(&insert.key).await? else { continue };
             floor = floor.max(lowest);
             if !insert.made(&record) {

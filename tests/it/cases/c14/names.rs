@@ -13,7 +13,7 @@ use crate::cases::{
 /// A table as SQL writes its name.
 fn sql_name(site: &Site, table: &str) -> String {
     match site.backend() {
-        Backend::Memory | Backend::Sqlite | Backend::Postgres | Backend::Pgbouncer => format!("\"{table}\""),
+        Backend::Memory | Backend::Sqlite | Backend::Postgres => format!("\"{table}\""),
         Backend::Mysql => format!("`{table}`"),
     }
 }

@@ -21,10 +21,12 @@ impl Role {
         let mut url = Url::parse(&admin).expect("a URL");
         let name = format!("role_of_{}", url.path().trim_start_matches('/'));
         match site.backend() {
-            Backend::Postgres | Backend::Pgbouncer => {
+            Backend::Postgres => {
                 site.execute(&format!("CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'")).await;
             }
-            Backend::Mysql => panic!("MySQL's words are missing here"),
+            Backend::Mysql => {
+                site.execute(&format!("CREATE USER {name} IDENTIFIED BY '{PASSWORD}'")).await;
+            }
             backend @ (Backend::Memory | Backend::Sqlite) => panic!("{backend} knows no accounts"),
         }
         url.set_username(&name).and_then(|()| url.set_password(Some(PASSWORD))).expect("a URL with a host");

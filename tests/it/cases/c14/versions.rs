@@ -34,7 +34,10 @@ pub(in crate::cases) async fn c14_an_older_build_is_refused_by_a_newer_table(sit
     // Whoever runs already goes on: what a newer build adds is nothing to it.
     replayed(plain(&w, "a")).await;
     executed(plain(&w, "b")).await;
-    // Of two lines, by a hand that ran two scripts, the higher counts.
+    // Of two lines, by a hand that ran two scripts, the higher counts. On MySQL there can be but one.
+    if site.backend() == Backend::Mysql {
+        return;
+    }
     site.execute("UPDATE idempotency_keys_schema SET version = 1").await;
     site.execute("INSERT INTO idempotency_keys_schema (version) VALUES (3)").await;
     let text = refusal(site).await;
@@ -112,10 +115,9 @@ pub(in crate::cases) async fn c14_columns_of_others_are_left_alone(site: &Site) 
 pub(in crate::cases) async fn c14_a_column_of_others_that_must_be_given_is_named(site: &Site) {
     site.worker().await;
     match site.backend() {
-        Backend::Memory | Backend::Postgres | Backend::Pgbouncer => {
+        Backend::Memory | Backend::Postgres | Backend::Mysql => {
             site.execute("ALTER TABLE idempotency_keys ADD COLUMN tenant text NOT NULL").await;
         }
-        Backend::Mysql => panic!("MySQL's words are missing here"),
         // SQLite adds no such column; a table can only be made with it.
         Backend::Sqlite => {
             let ddl = Idem::builder().url(site.database.url()).ddl().expect("the DDL");
@@ -134,7 +136,7 @@ pub(in crate::cases) async fn c14_a_companion_of_somebody_else_is_named(site: &S
     for (companion, lacking) in [("audit", "actor"), ("schema", "version")] {
         let site = Site::on(site.backend());
         let table = format!("idempotency_keys_{companion}");
-        site.execute(&format!("CREATE TABLE {table} (id integer, key varchar(20), fence_floor bigint)"))
+        site.execute(&format!("CREATE TABLE {table} (id integer, \"key\" varchar(20), fence_floor bigint)"))
             .await;
         let text = refusal(&site).await;
         assert!(text.contains(&table) && text.contains(&format!("no column `{lacking}`")), "{text}");

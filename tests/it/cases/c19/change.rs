@@ -68,7 +68,19 @@ async fn be_long(w: Worker, n: usize, stop: Arc<AtomicBool>) -> usize {
 fn changes(backend: Backend) -> &'static [&'static str] {
     match backend {
         Backend::Memory => &[],
-        Backend::Mysql => panic!("MySQL's words are missing here"),
+        Backend::Mysql => &[
+            "ALTER TABLE idempotency_keys ADD COLUMN tomorrow integer",
+            "ALTER TABLE idempotency_keys ADD COLUMN tenant varchar(20) NOT NULL DEFAULT 'none'",
+            "ALTER TABLE idempotency_keys MODIFY `key` varbinary(300) NOT NULL",
+            "ALTER TABLE idempotency_keys MODIFY status varchar(100) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+                 NOT NULL DEFAULT 'processing'",
+            "ALTER TABLE idempotency_keys MODIFY worker longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL",
+            "CREATE INDEX of_jobs ON idempotency_keys (job(32))",
+            "ANALYZE TABLE idempotency_keys",
+            "DROP INDEX of_jobs ON idempotency_keys",
+            "ALTER TABLE idempotency_keys DROP COLUMN tomorrow",
+            "ALTER TABLE idempotency_keys FORCE",
+        ],
         Backend::Sqlite => &[
             "ALTER TABLE idempotency_keys ADD COLUMN tomorrow integer",
             "ALTER TABLE idempotency_keys ADD COLUMN tenant text NOT NULL DEFAULT 'none'",
@@ -79,7 +91,7 @@ fn changes(backend: Backend) -> &'static [&'static str] {
             "ALTER TABLE idempotency_keys DROP COLUMN day_after",
             "VACUUM",
         ],
-        Backend::Postgres | Backend::Pgbouncer => &[
+        Backend::Postgres => &[
             "ALTER TABLE idempotency_keys ADD COLUMN tomorrow integer",
             "ALTER TABLE idempotency_keys ADD COLUMN tenant text NOT NULL DEFAULT 'none'",
             "ALTER TABLE idempotency_keys ALTER COLUMN key TYPE varchar(300) COLLATE \"C\"",

@@ -17,7 +17,16 @@ use crate::cases::{
 async fn loosen(site: &Site) {
     match site.backend() {
         Backend::Memory => {}
-        Backend::Mysql => panic!("MySQL's words are missing here"),
+        Backend::Mysql => {
+            site.worker().await;
+            site.execute(
+                "ALTER TABLE idempotency_keys
+                     MODIFY status varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+                     MODIFY fence bigint NULL, MODIFY attempt int NULL, MODIFY takeovers int NULL,
+                     MODIFY created_at timestamp(6) NULL DEFAULT CURRENT_TIMESTAMP(6)",
+            )
+            .await;
+        }
         Backend::Sqlite => {
             let ddl = idem_runtime::Idem::builder().url(site.database.url()).ddl().expect("the DDL");
             let (table, rest) = ddl.split_once(") WITHOUT ROWID").expect("the table comes first");
@@ -25,7 +34,7 @@ async fn loosen(site: &Site) {
             let columns = columns.replace(" NOT NULL", "");
             site.execute(&format!("{key}PRIMARY KEY,{columns}) WITHOUT ROWID{rest}")).await;
         }
-        Backend::Postgres | Backend::Pgbouncer => {
+        Backend::Postgres => {
             site.worker().await;
             for column in ["status", "fence", "attempt", "takeovers", "created_at"] {
                 site.execute(&format!("ALTER TABLE idempotency_keys ALTER COLUMN {column} DROP NOT NULL"))
@@ -35,7 +44,7 @@ async fn loosen(site: &Site) {
     }
 }
 
-const NOTHING: &str = "(key, status, fence, attempt, takeovers, created_at)";
+const NOTHING: &str = "(\"key\", status, fence, attempt, takeovers, created_at)";
 
 /// A row in which nobody wrote a state is a claim without owner, as one with nothing but its key is: busy, and after a
 /// while for a person.
@@ -130,7 +139,7 @@ pub(in crate::cases) async fn c19_a_state_of_a_newer_build_is_nobodys_to_touch(s
     for (n, word) in WORDS.into_iter().enumerate() {
         for job in ["plain", "mail"] {
             site.execute(&format!(
-                "INSERT INTO idempotency_keys (key, status, lease_until, expires_at)
+                "INSERT INTO idempotency_keys (\"key\", status, lease_until, expires_at)
                  VALUES ('life-{job}:{n}', '{word}', 1, 1)"
             ))
             .await;
@@ -179,7 +188,7 @@ pub(in crate::cases) async fn c19_a_value_that_cannot_be_read_stops_its_own_key_
         ("expires_at", "'tomorrow'"),
     ];
     for (column, value) in wrong {
-        site.execute(&format!("INSERT INTO idempotency_keys (key) VALUES ('life-plain:{column}')")).await;
+        site.execute(&format!("INSERT INTO idempotency_keys (\"key\") VALUES ('life-plain:{column}')")).await;
         site.set(&format!("life-plain:{column}"), &format!("{column} = {value}")).await;
     }
     // Among others in one statement, and by itself.
