@@ -49,17 +49,13 @@ impl Crew {
             Some(worker) => worker,
             None => Worker::start(self.arguments).context("no worker can be started")?,
         };
-        match worker.ask(&job).await {
-            Ok(Some(answer)) => {
-                self.idle.lock().await.push(worker);
-                Ok(serde_json::from_str(&answer)?)
-            }
-            Ok(None) | Err(_) => {
-                let status = worker.end().await?;
-                tracing::warn!(%status, job, "a worker died");
-                anyhow::bail!("the worker died ({status})")
-            }
+        if let Ok(Some(answer)) = worker.ask(&job).await {
+            self.idle.lock().await.push(worker);
+            return Ok(serde_json::from_str(&answer)?);
         }
+        let status = worker.end().await?;
+        tracing::warn!(%status, job, "a worker died");
+        anyhow::bail!("the worker died ({status})")
     }
 
     /// Lets everybody go home.

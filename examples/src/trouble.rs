@@ -39,7 +39,7 @@ impl Troubles {
     }
 }
 
-/// Numbers that look like chance: SplitMix64.
+/// Numbers that look like chance: `SplitMix64`.
 struct Dice(u64);
 
 impl Dice {

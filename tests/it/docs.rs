@@ -64,11 +64,12 @@ fn functions() -> BTreeSet<String> {
 
 #[test]
 fn each_test_that_a_document_names_exists() {
-    const SUITES: [&str; 7] = [
+    const SUITES: [&str; 8] = [
         "conformance::",
         "cases::",
         "transact::",
         "examples::",
+        "python::",
         "record::tests::",
         "key::tests::",
         "expand::tests::",

@@ -13,12 +13,12 @@ use idem_tests::{
     Backend, Child, Database,
     child::{self, Parent},
 };
-use sqlx::{Connection, PgConnection, Row};
-use tokio::sync::Mutex;
+use sqlx::{Connection, PgConnection, Postgres, Row, Transaction};
 
 use crate::cases::call::Fault;
 
 const URL: &str = "IDEM_TEST_URL";
+const MODE: &str = "IDEM_TEST_MODE";
 
 /// How many keys all workers deliver at the same time.
 const KEYS: u32 = 500;
@@ -28,16 +28,26 @@ const STEPS: [u32; 3] = [7, 11, 13];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn insert_first_and_lock_first_share_500_keys() {
-    play("insert first").await;
+    play("insert first", "lock_first").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn insert_first_and_transactional_share_500_keys() {
+    play("insert first", "transactional").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_transaction_and_lock_first_share_500_keys() {
-    play("one transaction").await;
+    play("one transaction", "lock_first").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_transaction_and_transactional_share_500_keys() {
+    play("one transaction", "transactional").await;
 }
 
 /// Three processes of each kind.
-async fn play(pattern: &str) {
+async fn play(pattern: &str, mode: &str) {
     let python = env::var("IDEM_TEST_PYTHON").unwrap_or_default();
     if python.is_empty() || !Backend::Postgres.available() {
         eprintln!(
@@ -57,7 +67,7 @@ async fn play(pattern: &str) {
     foreign.arg(tests.join("python/worker.py")).arg(pattern);
     foreign.env("IDEM_TEST_SCHEMA", tests.join("../docs/schema.md"));
     let mut theirs = STEPS.map(|_| ready(&database, &mut foreign));
-    let mut ours = STEPS.map(|_| ready(&database, &mut child::test("python::ours")));
+    let mut ours = STEPS.map(|_| ready(&database, child::test("python::ours").env(MODE, mode)));
 
     honour(&mut ours[0], &mut theirs[0], 1_000);
     honour(&mut theirs[1], &mut ours[1], 2_000);
@@ -110,20 +120,53 @@ fn share<'a>(workers: impl Iterator<Item = &'a mut Child>) {
     assert_eq!(ran, KEYS);
 }
 
-/// Ours: effects go over a connection of their own.
+/// One of ours, with a connection of its own for what it does.
 struct Clerk {
     idem: Idem,
-    outside: Mutex<PgConnection>,
+    mode: String,
+    hand: PgConnection,
 }
 
-#[idempotent(key = "foreign:<number>", on_error = "release", idem = clerk.idem)]
-async fn work(clerk: &Clerk, number: u32, fails: bool) -> Result<(), Fault> {
+impl Clerk {
+    async fn deliver(&mut self, number: u32, fails: bool) -> (Result<(), Fault>, Option<Outcome>) {
+        let Clerk { idem, mode, hand } = self;
+        if mode == "lock_first" {
+            return with_outcome(work(idem, hand, number, fails)).await;
+        }
+        let mut tx = hand.begin().await.expect("a transaction");
+        let (result, outcome) = with_outcome(book(idem, &mut tx, number, fails)).await;
+        match &result {
+            Ok(()) => tx.commit().await.expect("a commit"),
+            Err(_) => tx.rollback().await.expect("a rollback"),
+        }
+        (result, outcome)
+    }
+}
+
+#[idempotent(key = "foreign:<number>", on_error = "release", idem = idem)]
+async fn work(idem: &Idem, hand: &mut PgConnection, number: u32, fails: bool) -> Result<(), Fault> {
+    // Before the effect, which is there to stay.
     if fails {
         return Err(Fault::own("not now"));
     }
+    effect(hand, number).await
+}
+
+#[idempotent(key = "foreign:<number>", mode = "transactional", allow_overlap(work), idem = idem)]
+async fn book(
+    idem: &Idem,
+    tx: &mut Transaction<'_, Postgres>,
+    number: u32,
+    fails: bool,
+) -> Result<(), Fault> {
+    effect(tx, number).await?;
+    if fails { Err(Fault::own("not now")) } else { Ok(()) }
+}
+
+async fn effect(connection: &mut PgConnection, number: u32) -> Result<(), Fault> {
     let effect = sqlx::query("INSERT INTO effects (key, worker) VALUES ($1, 'ours')");
-    let done = effect.bind(format!("foreign:{number}")).execute(&mut *clerk.outside.lock().await).await;
-    done.map(|_| ()).map_err(|error| Fault::own(&error.to_string()))
+    effect.bind(format!("foreign:{number}")).execute(connection).await?;
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -132,8 +175,9 @@ async fn ours() {
     let Some(parent) = Parent::attach() else { return };
     let url = env::var(URL).expect("set by the parent");
     let idem = Idem::connect(&url).await.expect("the parent's database");
-    let outside = Mutex::new(PgConnection::connect(&url).await.expect("a connection"));
-    let clerk = Clerk { idem, outside };
+    let mode = env::var(MODE).expect("set by the parent");
+    let hand = PgConnection::connect(&url).await.expect("a connection");
+    let mut clerk = Clerk { idem, mode, hand };
     parent.say("ready");
     loop {
         let line = parent.hear();
@@ -142,8 +186,8 @@ async fn ours() {
         let [first, end, step, failing] = numbers[..] else { panic!("{line}") };
         let keys = (0..end - first).map(|turn| first + turn * step % (end - first));
         let done = match verb {
-            "deliver" => deliver_all(&clerk, keys.collect(), failing).await,
-            "fail" => fail_all(&clerk, keys.collect()).await,
+            "deliver" => deliver_all(&mut clerk, keys.collect(), failing).await,
+            "fail" => fail_all(&mut clerk, keys.collect()).await,
             _ => panic!("{line}"),
         };
         parent.say(&format!("done {done}"));
@@ -151,11 +195,11 @@ async fn ours() {
 }
 
 /// As in the other language: each key until it is done, those whose number leaves `failing` in spite of a failure.
-async fn deliver_all(clerk: &Clerk, mut queue: VecDeque<u32>, failing: u32) -> String {
+async fn deliver_all(clerk: &mut Clerk, mut queue: VecDeque<u32>, failing: u32) -> String {
     let (mut failed, mut ran, mut skipped) = (BTreeSet::new(), 0, 0);
     while let Some(number) = queue.pop_front() {
         let fails = number % 10 == failing && !failed.contains(&number);
-        match with_outcome(work(clerk, number, fails)).await {
+        match clerk.deliver(number, fails).await {
             (Ok(()), Some(Outcome::Executed)) => ran += 1,
             (Ok(()), Some(Outcome::Replayed)) => skipped += 1,
             (Err(Fault::Own(_)), _) if fails => {
@@ -169,10 +213,10 @@ async fn deliver_all(clerk: &Clerk, mut queue: VecDeque<u32>, failing: u32) -> S
     format!("{ran} {skipped}")
 }
 
-async fn fail_all(clerk: &Clerk, queue: Vec<u32>) -> String {
+async fn fail_all(clerk: &mut Clerk, queue: Vec<u32>) -> String {
     let mut failed = 0;
     for number in queue {
-        let result = work(clerk, number, true).await;
+        let (result, _) = clerk.deliver(number, true).await;
         failed += u32::from(matches!(result, Err(Fault::Own(_))));
     }
     failed.to_string()

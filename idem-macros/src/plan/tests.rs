@@ -239,6 +239,8 @@ fn no_input_makes_the_macro_panic() {
         "fn job(id: u8) -> Result<(), E> {}",
         "pub",
         "#[x] fn f(self)",
+        "async fn job(id: u8, tx: &mut X) -> Result<(), E> {}",
+        "async fn job(self, tx: &mut, Tx(tx): Tx, _: &mut X) -> Result<(), E> {}",
     ];
     let args = [
         "",
@@ -253,6 +255,10 @@ fn no_input_makes_the_macro_panic() {
         "5, 5",
         "fingerprint = ((a))",
         "key = \"<a.self.r#b.0>\", ,",
+        "mode = \"transactional\"",
+        "mode = \"transactional\", tx =",
+        "key = \"j:<tx>\", mode = \"transactional\", tx = r#type",
+        "key = \"j:<id>\", mode = \"transactional\", tx = _, fingerprint = (tx)",
     ];
     for item in items {
         for args in args {

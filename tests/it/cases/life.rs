@@ -109,7 +109,7 @@ async fn crowd(w: &Worker, id: &str) {
     }
 }
 
-const CROWD: usize = 40;
+const CROWD: i64 = 40;
 
 /// The rows that a life leaves behind.
-pub(crate) const ROWS: i64 = 3 + CROWD as i64;
+pub(crate) const ROWS: i64 = 3 + CROWD;

@@ -1,4 +1,4 @@
-//! Jobs in a transaction of their caller's. Those of Postgres are compiled, and those of SQLite run as well.
+//! Jobs in a transaction of their caller's. Those of Postgres and MySQL are compiled, and those of SQLite run as well.
 
 use std::{future::Future, pin::Pin};
 
@@ -6,8 +6,8 @@ use idem_runtime::{
     Error, ErrorKind, OnError, Outcome, Transact, TransactDatabase, idempotent, with_outcome,
 };
 use sqlx::{
-    Connection, Executor, IntoArguments, PgConnection, PgTransaction, Postgres, Sqlite, SqliteConnection,
-    SqliteTransaction, Transaction,
+    Connection, Executor, IntoArguments, MySql, MySqlConnection, MySqlTransaction, PgConnection,
+    PgTransaction, Postgres, Sqlite, SqliteConnection, SqliteTransaction, Transaction,
 };
 
 use super::{bank::Bank, is_send};
@@ -214,6 +214,34 @@ mod of_postgres {
     pub(super) async fn connection(id: u8, _connection: &mut PgConnection) -> Result<u8, Error> {
         Ok(id)
     }
+}
+
+mod of_mysql {
+    use super::{Error, MySql, MySqlConnection, MySqlTransaction, Transaction, idempotent};
+
+    #[idempotent(key = "transactional:my_whole:<id>", mode = "transactional")]
+    pub(super) async fn whole(id: u8, tx: &mut Transaction<'_, MySql>) -> anyhow::Result<u8> {
+        sqlx::query("INSERT INTO postings VALUES (?)").bind(id).execute(&mut **tx).await?;
+        Ok(id)
+    }
+
+    #[idempotent(key = "transactional:my_alias:<id>", mode = "transactional", tx = _tx)]
+    pub(super) async fn alias(id: u8, _tx: &mut MySqlTransaction<'_>) -> Result<u8, Error> {
+        Ok(id)
+    }
+
+    #[idempotent(key = "transactional:my_connection:<id>", mode = "transactional", tx = conn)]
+    pub(super) async fn connection(id: u8, #[allow(unused)] conn: &mut MySqlConnection) -> Result<u8, Error> {
+        Ok(id)
+    }
+}
+
+/// Compiled, and not called.
+async fn _of_mysql(mut tx: MySqlTransaction<'static>) -> anyhow::Result<()> {
+    is_send(of_mysql::whole(1, &mut tx)).await?;
+    is_send(of_mysql::alias(1, &mut tx)).await?;
+    is_send(of_mysql::connection(1, &mut tx)).await?;
+    Ok(tx.commit().await?)
 }
 
 /// Compiled, and not called.

@@ -3,13 +3,13 @@
 use idem_runtime::{ErrorKind, idempotent};
 use sqlx::{Postgres, Transaction};
 
-use super::super::{
+use crate::cases::{
     call::{Fault, executed, refused},
     site::{Site, Worker},
 };
 use crate::transact::stage::{Stage, put};
 
-#[idempotent(key = "c9-inside:<id>", mode = "transactional", idem = w.idem)]
+#[idempotent(key = "c9:<id>", mode = "transactional", idem = w.idem)]
 async fn job(w: &Worker, tx: &mut Transaction<'_, Postgres>, id: &str) -> Result<(), Fault> {
     w.effect(id);
     put::<Postgres>(tx, id).await?;
@@ -17,18 +17,18 @@ async fn job(w: &Worker, tx: &mut Transaction<'_, Postgres>, id: &str) -> Result
 }
 
 /// A stage on which the first three completions collide, where every transaction is serializable.
-async fn colliding<'s>(site: &'s Site, state: &str) -> Stage<'s, Postgres> {
+async fn colliding<'s>(site: &'s Site, code: &str) -> Stage<'s, Postgres> {
     site.execute(
         "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable',
          current_database()); END $$",
     )
     .await;
     let stage = Stage::on(site).await;
-    collides(&stage, state).await;
+    collides(&stage, code).await;
     stage
 }
 
-async fn collides(stage: &Stage<'_, Postgres>, state: &str) {
+async fn collides(stage: &Stage<'_, Postgres>, code: &str) {
     stage
         .execute(&format!(
             "DROP TRIGGER IF EXISTS collides ON idempotency_keys;
@@ -36,7 +36,7 @@ async fn collides(stage: &Stage<'_, Postgres>, state: &str) {
             CREATE SEQUENCE completions;
             CREATE OR REPLACE FUNCTION collide() RETURNS trigger LANGUAGE plpgsql AS $$
                 BEGIN
-                    IF nextval('completions') <= 3 THEN RAISE SQLSTATE '{state}'; END IF;
+                    IF nextval('completions') <= 3 THEN RAISE SQLSTATE '{code}'; END IF;
                     RETURN NEW;
                 END $$;
             CREATE TRIGGER collides BEFORE UPDATE ON idempotency_keys FOR EACH ROW
@@ -57,12 +57,12 @@ pub(in crate::cases) async fn c9_a_transactional_completion_that_collides_is_a_c
             let error = refused(ErrorKind::TransactionConflict, job(&stage.w, &mut tx, id)).await.idem();
             assert!(error.is_retryable());
             tx.rollback().await.expect("a rollback");
-            stage.lacks(&format!("c9-inside:{id}"), id).await;
+            stage.lacks(&format!("c9:{id}"), id).await;
         }
         let mut tx = stage.begin().await;
         executed(job(&stage.w, &mut tx, id)).await;
         tx.commit().await.expect("a commit");
-        stage.holds(&format!("c9-inside:{id}"), id).await;
+        stage.holds(&format!("c9:{id}"), id).await;
         assert_eq!((stage.w.effects(id), stage.rows(format!("caller {id}")).await), (4, 0));
     }
 }
@@ -74,6 +74,6 @@ pub(in crate::cases) async fn c9_a_transactional_conflict_that_is_ignored_commit
     put::<Postgres>(&mut tx, "caller").await.expect("a row");
     refused(ErrorKind::TransactionConflict, job(&stage.w, &mut tx, "x")).await;
     tx.commit().await.expect("a commit");
-    stage.lacks("c9-inside:x", "x").await;
+    stage.lacks("c9:x", "x").await;
     assert_eq!(stage.rows("caller").await, 1);
 }
