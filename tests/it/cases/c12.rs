@@ -263,9 +263,7 @@ pub(super) async fn c12_twenty_years_pass_2038(site: &Site) {
     let days: &[&str] = match site.backend() {
         Backend::Memory => &[],
         Backend::Sqlite => &["2038-01-19 03:14:08", "2106-02-07 06:28:16", "9999-12-31 23:59:59"],
-        Backend::Postgres => {
-            &["2038-01-19 03:14:08+00", "2106-02-07 06:28:16+00", "9999-12-31 23:59:59+00"]
-        }
+        Backend::Postgres => &["2038-01-19 03:14:08+00", "2106-02-07 06:28:16+00", "9999-12-31 23:59:59+00"],
         // Some releases count no further in a `timestamp`; what decides is kept in integers there as well.
         Backend::Mysql => &["2038-01-19 03:14:06"],
     };
@@ -294,9 +292,7 @@ pub(super) async fn c12_a_moment_that_cannot_be_read_frees_nothing(site: &Site) 
             &["yesterday", "1717245296", "2024-13-45 99:99:99", "", "12:00", "0000-00-00 00:00:00"]
         }
         Backend::Mysql => &["1970-01-01 00:00:01", "2001-09-09 01:46:40.123456"],
-        Backend::Postgres => {
-            &["-infinity", "infinity", "4713-01-01 00:00:00 BC", "epoch"]
-        }
+        Backend::Postgres => &["-infinity", "infinity", "4713-01-01 00:00:00 BC", "epoch"],
     };
     for (n, moment) in moments.iter().enumerate() {
         for status in ["processing", "completed"] {
