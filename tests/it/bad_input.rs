@@ -89,6 +89,9 @@ on! {
         a_result_over_the_limit_is_completed_with_one_warning
         a_missing_table_is_told_with_the_way_to_get_it
         a_missing_database_is_told
+        a_table_of_an_engine_without_row_locks_is_refused
+        a_key_that_is_not_the_primary_one_is_refused
+        an_account_that_may_not_create_is_given_the_statements
         a_server_that_does_not_listen_is_told
         a_server_that_does_not_answer_is_told_in_time
         a_table_that_is_away_during_the_body_is_waited_for
@@ -219,6 +222,39 @@ async fn a_folder_that_is_not_there_is_told(site: &Site) {
 async fn a_missing_database_is_told(site: &Site) {
     let url = format!("{}_missing", site.database.url());
     is_refused(Idem::builder().url(url), &["_missing"]).await;
+}
+
+async fn a_table_of_an_engine_without_row_locks_is_refused(site: &Site) {
+    site.worker().await;
+    site.execute("ALTER TABLE idempotency_keys ENGINE = MyISAM").await;
+    is_refused(Idem::builder().url(site.database.url()), &["MyISAM", "ENGINE = InnoDB"]).await;
+    site.execute("ALTER TABLE idempotency_keys ENGINE = InnoDB").await;
+    executed(echo(&site.worker().await, "x")).await;
+}
+
+async fn a_key_that_is_not_the_primary_one_is_refused(site: &Site) {
+    site.worker().await;
+    let other =
+        "ALTER TABLE idempotency_keys DROP PRIMARY KEY, ADD COLUMN id bigint AUTO_INCREMENT PRIMARY KEY,
+        ADD UNIQUE INDEX by_key (\"key\")";
+    site.execute(other).await;
+    is_refused(Idem::builder().url(site.database.url()), &["primary key on `key`"]).await;
+}
+
+/// What is left to it is enough as soon as somebody else has made the tables.
+async fn an_account_that_may_not_create_is_given_the_statements(site: &Site) {
+    let mut url = url::Url::parse(site.database.url()).expect("a URL");
+    let database = url.path().trim_start_matches('/').to_owned();
+    let account = format!("'{}'@'%'", &database[database.len() - 12..]);
+    site.execute(&format!("CREATE USER {account}")).await;
+    site.execute(&format!("GRANT SELECT, INSERT, UPDATE, DELETE ON \"{database}\".* TO {account}")).await;
+    url.set_username(&database[database.len() - 12..]).expect("a URL with a host");
+    url.set_password(None).expect("a URL with a host");
+    is_refused(Idem::builder().url(url.as_str()), &["`Idem::ddl()`", "grant SELECT"]).await;
+    drop(site.worker().await);
+    let w = site.worker_by(|builder| builder.url(url.as_str())).await;
+    executed(echo(&w, "x")).await;
+    site.execute(&format!("DROP USER {account}")).await;
 }
 
 const SOON: Duration = Duration::from_secs(20);

@@ -291,6 +291,7 @@ conformance! {
             a_locked_row_is_read_and_found_without_waiting
             heartbeats_pass_over_a_locked_row
             purging_passes_over_locked_rows
+            purging_looks_behind_locked_rows
             a_lease_counts_from_the_write_and_not_from_the_wait_before_it
             a_completion_counts_from_the_write_and_not_from_the_wait_before_it
             a_takeover_counts_from_the_write_and_not_from_the_wait_before_it

@@ -4,13 +4,14 @@
 //! A replacement and an ending name owner and fence in their condition: that they met their row is proof enough.
 
 mod fault;
+mod retry;
 mod server;
 mod setup;
 mod statements;
 mod transaction;
 mod whole;
 
-use std::{any::Any, collections::HashSet, fmt, slice, str::FromStr, sync::Arc, time::Duration};
+use std::{any::Any, collections::HashSet, fmt, str::FromStr, sync::Arc, time::Duration};
 
 use sqlx::{
     Connection, MySql, MySqlConnection,
@@ -20,7 +21,12 @@ use sqlx::{
 };
 use tokio::sync::OnceCell;
 
-use self::{server::Server, statements::Statements, transaction::MySqlTransaction};
+use self::{
+    retry::{PAUSES, Retry, fault},
+    server::Server,
+    statements::Statements,
+    transaction::MySqlTransaction,
+};
 use crate::{
     error::Error,
     record::{Record, Status, Version},
@@ -28,9 +34,8 @@ use crate::{
         Answer, Audit, ErrorClass, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError,
         StoreOptions,
         sql::{
-            ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, Held, NewRowParams,
-            RenewParams, Sql, Table, bind_audit, bind_expected, bind_row, documents, record, restless,
-            to_json, unreplaced,
+            ATTEMPTS, Batch, Cells, Connections, Dialect, FinishParams, Held, NewRowParams, RenewParams, Sql,
+            Table, bind_audit, bind_expected, bind_row, documents, record, restless, to_json, unreplaced,
         },
         transaction::{Savepoint, Transaction},
         without_password,
@@ -45,11 +50,6 @@ const RENEWING: &str = "renewing leases";
 const READING: &str = "reading keys";
 const PURGING: &str = "purging expired keys";
 const FORGETTING: &str = "forgetting a key";
-
-/// How long a write stands back where a row is locked, time after time: most locks are short, and the server itself
-/// can only wait for whole seconds.
-const PAUSES: [Duration; 4] =
-    [Duration::from_millis(1), Duration::from_millis(2), Duration::from_millis(5), Duration::from_millis(10)];
 
 /// Rows in a table of MySQL or MariaDB.
 pub struct MySqlStore {
@@ -380,24 +380,28 @@ impl MySqlStore {
     /// Finds what has expired and is not locked, lifts the floor, and only then deletes: each by itself, so that no
     /// lock outlives its statement.
     async fn purge_some(&self, limit: u32) -> Result<u64, StoreError> {
-        for _ in 0..ATTEMPTS {
-            let expired: Vec<String> = self
-                .rows(PURGING, |sql| sqlx::query(&sql.expired).bind(limit))
-                .await?
-                .iter()
-                .map(|row| Cells::of(row).next())
-                .collect::<Result<_, _>>()?;
+        let mut reach = limit;
+        for pause in [Duration::ZERO].into_iter().chain(PAUSES) {
+            tokio::time::sleep(pause).await;
+            let rows = self.rows(PURGING, |sql| sqlx::query(&sql.expired).bind(reach)).await?;
+            if rows.is_empty() {
+                break;
+            }
+            let expired: Vec<String> =
+                rows.iter().map(|row| Cells::of(row).next()).collect::<Result<_, _>>()?;
             let expired = to_json(PURGING, &expired)?;
             let purgeable = |sql: &Statements| sqlx::query(&sql.purgeable).bind(expired.clone());
             let mut keys = Vec::new();
             let mut highest = i64::MIN;
-            for row in &self.rows(PURGING, purgeable).await? {
+            for row in self.rows(PURGING, purgeable).await?.iter().take(limit as usize) {
                 let mut cells = Cells::of(row);
                 keys.push(cells.next::<String>()?);
                 highest = highest.max(cells.next()?);
             }
             if keys.is_empty() {
-                return Ok(0);
+                // Somebody holds them all; there may be others behind them.
+                reach = reach.saturating_mul(4);
+                continue;
             }
             let raise = |sql: &Statements| sqlx::query(&sql.raise_floor).bind(highest).bind(highest);
             self.write(PURGING, &[], raise).await?;
@@ -423,42 +427,10 @@ impl MySqlStore {
     }
 }
 
-/// When something is sent again.
-struct Retry {
-    attempts: usize,
-    pauses: slice::Iter<'static, Duration>,
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        Self { attempts: 1, pauses: PAUSES.iter() }
-    }
-}
-
-impl Retry {
-    /// Whether to send it again, at once where it collided, a moment later where a row was locked.
-    async fn after(&mut self, fault: Option<Fault>) -> bool {
-        self.attempts += 1;
-        match fault {
-            Some(Fault::Collision) if self.attempts <= ATTEMPTS => tokio::task::yield_now().await,
-            Some(Fault::Locked) => match self.pauses.next() {
-                Some(pause) => tokio::time::sleep(*pause).await,
-                None => return false,
-            },
-            _ => return false,
-        }
-        true
-    }
-}
-
 /// Whether a key was there already: nothing was inserted.
 fn is_duplicate(error: &StoreError) -> bool {
     let source = error.source.downcast_ref::<sqlx::Error>();
     source.and_then(sqlx::Error::as_database_error).is_some_and(DatabaseError::is_unique_violation)
-}
-
-fn fault<T>(result: &Result<T, sqlx::Error>) -> Option<Fault> {
-    result.as_ref().err().map(Fault::of::<MySql>)
 }
 
 async fn write_once(

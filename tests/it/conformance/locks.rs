@@ -149,6 +149,21 @@ pub(super) async fn purging_passes_over_locked_rows(s: &Subject) {
     assert_eq!(s.store.purge(10).await.expect("a purge"), 1);
 }
 
+pub(super) async fn purging_looks_behind_locked_rows(s: &Subject) {
+    for (n, expires) in (1..=4).zip([10, 20, 30, 40]) {
+        let expired = NewRow { expires: Moment::At(expires), ..rows::in_state(Status::Completed, 1) };
+        written(s.insert(&format!("billing:{n}"), expired).await);
+    }
+    s.raw.execute("BEGIN").await;
+    let first_two =
+        "SELECT status FROM idempotency_keys WHERE \"key\" IN ('billing:1', 'billing:2') FOR UPDATE";
+    s.raw.execute(first_two).await;
+    assert_eq!(s.store.purge(2).await.expect("a purge"), 2, "the first two are held");
+    assert_eq!(s.store.purge(2).await.expect("a purge"), 0);
+    unlock(s).await;
+    assert_eq!(s.store.purge(2).await.expect("a purge"), 2);
+}
+
 /// Lets a write meet a lock, again and again, and then the lock go; the database's time when it went.
 async fn after_a_wait<T: Send + 'static>(
     s: &Subject,

@@ -160,6 +160,10 @@ impl Drop for Database {
 
 /// A connection to a MySQL server that reads SQL as the other databases do, whatever the server is set to: names in
 /// double quotes, `||` between texts, a backslash like any other character, each statement committed by itself.
+///
+/// # Errors
+///
+/// The server cannot be reached, or does not take it.
 pub async fn mysql_in_standard_words(url: &str) -> sqlx::Result<MySqlConnection> {
     const SETTINGS: &str = "SET SESSION autocommit = 1,
         sql_mode = 'STRICT_ALL_TABLES,ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES'";

@@ -2,7 +2,12 @@
 
 use sqlx::{MySql, MySqlConnection, Row, mysql::MySqlDatabaseError, query, raw_sql};
 
-use super::{MySqlStore, Retry, fault, server::Server, statements};
+use super::{
+    MySqlStore,
+    retry::{Retry, fault},
+    server::Server,
+    statements,
+};
 use crate::store::{
     StoreError,
     sql::{Found, Shape, missing, permanent},

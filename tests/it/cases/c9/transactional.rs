@@ -3,13 +3,13 @@
 use idem_runtime::{ErrorKind, idempotent};
 use sqlx::{Postgres, Transaction};
 
-use crate::cases::{
+use super::super::{
     call::{Fault, executed, refused},
     site::{Site, Worker},
 };
 use crate::transact::stage::{Stage, put};
 
-#[idempotent(key = "c9:<id>", mode = "transactional", idem = w.idem)]
+#[idempotent(key = "c9-inside:<id>", mode = "transactional", idem = w.idem)]
 async fn job(w: &Worker, tx: &mut Transaction<'_, Postgres>, id: &str) -> Result<(), Fault> {
     w.effect(id);
     put::<Postgres>(tx, id).await?;
@@ -49,20 +49,20 @@ pub(in crate::cases) async fn c9_a_transactional_completion_that_collides_is_a_c
     site: &Site,
 ) {
     let stage = colliding(site, "40001").await;
-    for (id, state) in [("x", "40001"), ("y", "40P01")] {
-        collides(&stage, state).await;
+    for (id, code) in [("x", "40001"), ("y", "40P01")] {
+        collides(&stage, code).await;
         for _ in 0..3 {
             let mut tx = stage.begin().await;
             put::<Postgres>(&mut tx, format!("caller {id}")).await.expect("a row");
             let error = refused(ErrorKind::TransactionConflict, job(&stage.w, &mut tx, id)).await.idem();
             assert!(error.is_retryable());
             tx.rollback().await.expect("a rollback");
-            stage.lacks(&format!("c9:{id}"), id).await;
+            stage.lacks(&format!("c9-inside:{id}"), id).await;
         }
         let mut tx = stage.begin().await;
         executed(job(&stage.w, &mut tx, id)).await;
         tx.commit().await.expect("a commit");
-        stage.holds(&format!("c9:{id}"), id).await;
+        stage.holds(&format!("c9-inside:{id}"), id).await;
         assert_eq!((stage.w.effects(id), stage.rows(format!("caller {id}")).await), (4, 0));
     }
 }
@@ -74,6 +74,6 @@ pub(in crate::cases) async fn c9_a_transactional_conflict_that_is_ignored_commit
     put::<Postgres>(&mut tx, "caller").await.expect("a row");
     refused(ErrorKind::TransactionConflict, job(&stage.w, &mut tx, "x")).await;
     tx.commit().await.expect("a commit");
-    stage.lacks("c9:x", "x").await;
+    stage.lacks("c9-inside:x", "x").await;
     assert_eq!(stage.rows("caller").await, 1);
 }
