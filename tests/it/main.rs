@@ -10,5 +10,6 @@ mod examples;
 mod pass;
 mod plans;
 mod python;
+mod settings;
 mod transact;
 mod ui;

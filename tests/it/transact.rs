@@ -186,9 +186,13 @@ transact! {
             an_implicit_commit_is_told_and_the_job_is_done
             an_implicit_commit_before_an_error_leaves_the_key_to_a_person
             the_limit_of_waits_is_as_it_was
+            a_wait_may_be_as_long_as_one_likes
         }
         isolation {
             a_caller_with_an_old_snapshot_replays_what_was_done_since
+            what_is_not_committed_is_no_answer
+            a_call_waits_as_it_is_told_at_each_level
+            repeats_lock_nothing_at_each_level
         }
     }
 }

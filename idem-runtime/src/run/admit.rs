@@ -210,6 +210,14 @@ impl Call {
         Ok(read.map_err(|failure| self.failed(failure))?.map_or(Seen::Absent, Seen::Row))
     }
 
+    /// The row of the key as it is committed, whatever a caller's transaction sees.
+    pub(super) async fn look_aside(&self) -> Result<Option<Box<Record>>, Error> {
+        match self.read().await? {
+            Seen::Row(record) => Ok(Some(record)),
+            Seen::Absent | Seen::Held(_) => Ok(None),
+        }
+    }
+
     async fn insert(&self) -> Result<Seen, Error> {
         let attempt = self.service().claim(self.first_claim()?, self.job.lease(), self.patience()).await;
         self.seen(attempt, Standing::Absent, 1)

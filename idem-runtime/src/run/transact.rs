@@ -119,8 +119,13 @@ impl Call {
 
     async fn claim_inside(&self, transaction: &mut dyn Transaction) -> Result<Admitted, Error> {
         let mut claiming = Claiming::Absent(Box::new(self.first_claim()?));
+        let mut committed = if transaction.locks_what_it_meets() { self.look_aside().await? } else { None };
         for _ in 0..LOOKS {
-            let record = match self.write(&claiming, transaction).await? {
+            let answer = match committed.take() {
+                Some(record) => Answer::Found(record),
+                None => self.write(&claiming, transaction).await?,
+            };
+            let record = match answer {
                 Answer::Written { fence } => {
                     let row = claiming.row();
                     let mut execution = self.execution(None, fence, row.attempt)?;

@@ -46,6 +46,11 @@ pub trait Transaction: Send {
     /// Whether the savepoint is still open. sqlx undoes it where one inside of it could not be begun.
     fn is_open(&self) -> bool;
 
+    /// Whether an insert locks the row that is there, until the caller's transaction ends.
+    fn locks_what_it_meets(&self) -> bool {
+        false
+    }
+
     /// Opens the savepoint.
     fn begin(&mut self) -> Step<'_, ()>;
 

@@ -183,3 +183,19 @@ pub(super) async fn the_limit_of_waits_is_as_it_was(stage: &Stage<'_, MySql>) {
     second.commit().await.expect("the transaction goes on");
     first.commit().await.expect("a commit");
 }
+
+#[idempotent(key = "patient:<id>", mode = "transactional", wait_for = "36500d", idem = w.idem)]
+async fn patient(w: &Worker, tx: &mut Transaction<'_, MySql>, id: &str) -> Result<String, Fault> {
+    w.effect(id);
+    put::<MySql>(tx, id).await?;
+    Ok(format!("did {id}"))
+}
+
+/// A wait that is longer than a server can be told, in a session that takes no setting that is out of range.
+pub(super) async fn a_wait_may_be_as_long_as_one_likes(stage: &Stage<'_, MySql>) {
+    let mut tx = stage.begin().await;
+    MySql::run(&mut tx, "SET SESSION sql_mode = 'STRICT_ALL_TABLES'").await.expect("a setting");
+    executed(patient(&stage.w, &mut tx, "x")).await;
+    tx.commit().await.expect("a commit");
+    stage.holds("patient:x", "x").await;
+}

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use idem_runtime::{ErrorKind, idempotent};
-use sqlx::{Connection as _, MySql, Postgres, Sqlite, Transaction};
+use sqlx::{Connection as _, MySql, MySqlConnection, Postgres, Sqlite, Transaction};
 use tokio::{
     sync::Barrier,
     task::JoinSet,
-    time::{Duration, sleep},
+    time::{Duration, sleep, timeout},
 };
 
 use super::{
     dialect::Dialect,
     jobs::job,
     stage::{Stage, put},
+    wait::{rash, waiting},
 };
 use crate::cases::{
     call::{Fault, executed, refused, replayed},
@@ -138,6 +139,88 @@ pub(super) async fn a_caller_with_an_old_snapshot_replays_what_was_done_since(st
     late.commit().await.expect("a commit");
     stage.holds("job:x", "x").await;
     assert_eq!(stage.w.effects("x"), 1);
+}
+
+const LEVELS_OF_MYSQL: [&str; 4] = ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
+
+/// Two connections whose transactions are of a level.
+async fn at_level(stage: &Stage<'_, MySql>, level: &str) -> (MySqlConnection, MySqlConnection) {
+    let mut connections = (stage.connection().await, stage.connection().await);
+    for connection in [&mut connections.0, &mut connections.1] {
+        let set = format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}");
+        MySql::run(connection, &set).await.expect("a setting");
+    }
+    connections
+}
+
+/// At no level does a second call take what is not committed for done.
+pub(super) async fn what_is_not_committed_is_no_answer(stage: &Stage<'_, MySql>) {
+    for (n, level) in LEVELS_OF_MYSQL.into_iter().enumerate() {
+        let id = format!("x{n}");
+        let (mut first, mut second) = at_level(stage, level).await;
+        let mut holder = MySql::begin_on(&mut first).await;
+        executed(job(&stage.w, &mut holder, &id)).await;
+        let second = tokio::spawn({
+            let (w, id) = (stage.w.clone(), id.clone());
+            async move {
+                let mut tx = MySql::begin_on(&mut second).await;
+                executed(job(&w, &mut tx, &id)).await;
+                tx.commit().await.expect("a commit");
+            }
+        });
+        waiting(stage, 1).await;
+        holder.rollback().await.expect("a rollback");
+        second.await.expect(level);
+        stage.holds(&format!("job:{id}"), &id).await;
+    }
+}
+
+/// At no level does a call wait for another one that was told not to.
+pub(super) async fn a_call_waits_as_it_is_told_at_each_level(stage: &Stage<'_, MySql>) {
+    for (n, level) in LEVELS_OF_MYSQL.into_iter().enumerate() {
+        let id = format!("x{n}");
+        let (mut first, mut second) = at_level(stage, level).await;
+        let mut holder = MySql::begin_on(&mut first).await;
+        executed(rash(&stage.w, &mut holder, &id)).await;
+        let mut tx = MySql::begin_on(&mut second).await;
+        let call = timeout(Duration::from_secs(20), rash(&stage.w, &mut tx, &id));
+        refused(ErrorKind::InProgress, async { call.await.expect(level) }).await;
+        holder.commit().await.expect("a commit");
+        replayed(rash(&stage.w, &mut tx, &id)).await;
+        tx.commit().await.expect("a commit");
+        stage.holds(&format!("rash:{id}"), &id).await;
+    }
+}
+
+/// A repeat holds nothing against others, and those that come at once are not in each other's way.
+pub(super) async fn repeats_lock_nothing_at_each_level(stage: &Stage<'_, MySql>) {
+    for (n, level) in LEVELS_OF_MYSQL.into_iter().enumerate() {
+        let id = format!("x{n}");
+        let mut callers = JoinSet::new();
+        let there = Arc::new(Barrier::new(8));
+        for _ in 0..4 {
+            let connections = at_level(stage, level).await;
+            for mut connection in [connections.0, connections.1] {
+                let (w, id, there) = (stage.w.clone(), id.clone(), Arc::clone(&there));
+                callers.spawn(async move {
+                    let mut tx = MySql::begin_on(&mut connection).await;
+                    there.wait().await;
+                    job(&w, &mut tx, &id).await.expect("its value");
+                    tx.commit().await.expect("a commit");
+                });
+            }
+        }
+        callers.join_all().await;
+        stage.holds(&format!("job:{id}"), &id).await;
+        assert_eq!(stage.w.effects(&id), 1, "{level}");
+
+        let (mut first, _) = at_level(stage, level).await;
+        let mut tx = MySql::begin_on(&mut first).await;
+        replayed(job(&stage.w, &mut tx, &id)).await;
+        let touch = "SET SESSION innodb_lock_wait_timeout = 1; UPDATE idempotency_keys SET worker = 'a'";
+        stage.execute(&format!("{touch} WHERE `key` = 'job:{id}'")).await;
+        tx.commit().await.expect("a commit");
+    }
 }
 
 /// A transaction that has read what another one has changed since cannot come to write.

@@ -95,7 +95,11 @@ async fn brief<DB: Dialect>(w: &Worker, tx: &mut Transaction<'_, DB>, id: &str) 
 }
 
 #[idempotent(key = "rash:<id>", mode = "transactional", on_busy = "error", idem = w.idem)]
-async fn rash<DB: Dialect>(w: &Worker, tx: &mut Transaction<'_, DB>, id: &str) -> Result<(), Fault> {
+pub(super) async fn rash<DB: Dialect>(
+    w: &Worker,
+    tx: &mut Transaction<'_, DB>,
+    id: &str,
+) -> Result<(), Fault> {
     w.effect(id);
     put::<DB>(tx, id).await?;
     Ok(())

@@ -4,10 +4,12 @@ use sqlx::{MySql, MySqlConnection, error::DatabaseError, mysql::MySqlDatabaseErr
 
 use crate::store::sql::{Dialect, Fault};
 
-/// What a server may be set to against us: that nothing is committed by itself, that what is not committed is read,
-/// that what does not fit is cut, that an empty text is none, that locks are waited for without end.
+/// What a server may be set to against us: that nothing is committed by itself, that a commit begins the next
+/// transaction, that what is not committed is read, that what does not fit is cut, that an empty text is none, that
+/// locks are waited for without end, that many rows are not written or not read at once.
 const GREETING: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;
-    SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = 1, lock_wait_timeout = 1";
+    SET SESSION autocommit = 1, completion_type = 0, sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = 1,
+        lock_wait_timeout = 1, sql_safe_updates = 0, sql_select_limit = 18446744073709551615, sql_big_selects = 1";
 
 impl Dialect for MySql {
     const QUOTE: char = '`';

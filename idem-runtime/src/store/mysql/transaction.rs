@@ -22,6 +22,9 @@ use crate::{
     },
 };
 
+/// The most seconds that both servers can be told to wait for a lock.
+const LONGEST_WAIT: u64 = 100_000_000;
+
 /// A caller's transaction on MySQL or MariaDB.
 pub(super) struct MySqlTransaction<'a> {
     pub(super) store: &'a MySqlStore,
@@ -77,7 +80,7 @@ impl<'a> MySqlTransaction<'a> {
         wait: Duration,
         statement: impl FnOnce(u64) -> Sql,
     ) -> Result<(u64, u64), Halt> {
-        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).min(LONGEST_WAIT);
         let armed = self.arm(seconds).await?;
         let done = self.execute(context, &statement(seconds)).await;
         if armed && !matches!(done, Err(Halt::Lost(_))) {
@@ -125,16 +128,12 @@ impl<'a> MySqlTransaction<'a> {
     }
 
     async fn insert(&mut self, insert: &Insert, wait: Duration) -> Result<Answer, Halt> {
-        // The repeat of a finished key holds no lock.
-        if let Some(record) = self.read(&insert.key).await? {
-            return Ok(Answer::Found(Box::new(record)));
-        }
         let sql = self.statements();
         let mut floor = 0;
         for _ in 0..ATTEMPTS {
             let waiting = |seconds| whole::insert(&sql.insert_waiting.lasting(seconds), insert, floor);
             match self.write(CLAIMING, wait, waiting).await {
-                // It came in since the look, or while this one waited.
+                // It came in while this one waited.
                 Err(Halt::Refused(error)) if is_duplicate(&error) => {}
                 written => drop(written?),
             }
@@ -195,6 +194,12 @@ fn found(rows: &[MySqlRow]) -> Result<Option<(Record, i64)>, Halt> {
 impl Transaction for MySqlTransaction<'_> {
     fn is_open(&self) -> bool {
         savepoint::is_open::<MySql>(self.connection, self.savepoint)
+    }
+
+    /// A plain read in the transaction itself is no way around that: there it may see what is not committed, wait for
+    /// as long as the session does, or lock where the key would be against the one who is about to insert it.
+    fn locks_what_it_meets(&self) -> bool {
+        true
     }
 
     fn begin(&mut self) -> Step<'_, ()> {
