@@ -17,18 +17,18 @@ async fn job(w: &Worker, tx: &mut Transaction<'_, Postgres>, id: &str) -> Result
 }
 
 /// A stage on which the first three completions collide, where every transaction is serializable.
-async fn colliding<'s>(site: &'s Site, error: &str) -> Stage<'s, Postgres> {
+async fn colliding<'s>(site: &'s Site, code: &str) -> Stage<'s, Postgres> {
     site.execute(
         "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable',
          current_database()); END $$",
     )
     .await;
     let stage = Stage::on(site).await;
-    collides(&stage, error).await;
+    collides(&stage, code).await;
     stage
 }
 
-async fn collides(stage: &Stage<'_, Postgres>, error: &str) {
+async fn collides(stage: &Stage<'_, Postgres>, code: &str) {
     stage
         .execute(&format!(
             "DROP TRIGGER IF EXISTS collides ON idempotency_keys;
@@ -36,7 +36,7 @@ async fn collides(stage: &Stage<'_, Postgres>, error: &str) {
             CREATE SEQUENCE completions;
             CREATE OR REPLACE FUNCTION collide() RETURNS trigger LANGUAGE plpgsql AS $$
                 BEGIN
-                    IF nextval('completions') <= 3 THEN RAISE SQLSTATE '{error}'; END IF;
+                    IF nextval('completions') <= 3 THEN RAISE SQLSTATE '{code}'; END IF;
                     RETURN NEW;
                 END $$;
             CREATE TRIGGER collides BEFORE UPDATE ON idempotency_keys FOR EACH ROW
@@ -49,8 +49,8 @@ pub(in crate::cases) async fn c9_a_transactional_completion_that_collides_is_a_c
     site: &Site,
 ) {
     let stage = colliding(site, "40001").await;
-    for (id, state) in [("x", "40001"), ("y", "40P01")] {
-        collides(&stage, error).await;
+    for (id, code) in [("x", "40001"), ("y", "40P01")] {
+        collides(&stage, code).await;
         for _ in 0..3 {
             let mut tx = stage.begin().await;
             put::<Postgres>(&mut tx, format!("caller {id}")).await.expect("a row");
