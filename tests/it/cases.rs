@@ -370,6 +370,7 @@ cases! {
             c14_every_statement_goes_to_the_schema_that_was_named
             c14_a_table_that_was_found_stays_the_one
             c14_companions_of_another_schema_are_not_taken
+            c14_a_callers_search_path_leads_nowhere_else
             c14_a_schema_that_is_not_there_is_named
             c14_a_role_that_may_only_read_and_write_rows_is_enough
             c14_no_ddl_is_sent_where_the_table_is_in_place

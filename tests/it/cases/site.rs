@@ -118,6 +118,13 @@ impl Site {
         assert_eq!(changed, 1, "one row of {key}");
     }
 
+    /// Lets there be no table yet, once more. A database of one's own for each round would take its time to make.
+    pub(crate) async fn clear(&self) {
+        for table in ["idempotency_keys", "idempotency_keys_audit", "idempotency_keys_schema"] {
+            self.execute(&format!("DROP TABLE IF EXISTS {table}")).await;
+        }
+    }
+
     /// Runs SQL on a connection of its own; how many rows it changed.
     pub(crate) async fn execute(&self, sql: &str) -> u64 {
         self.connection().await.execute(sql).await

@@ -1,10 +1,11 @@
 //! The table's name and place.
 
-use idem_runtime::{Builder, Idem, Resolution, Resolved};
+use idem_runtime::{Builder, Idem, Resolution, Resolved, idempotent};
 use idem_tests::{Backend, Child, child::Parent};
+use sqlx::{Connection as _, PgConnection, Postgres, Transaction};
 
 use crate::cases::{
-    call::{executed, replayed},
+    call::{Fault, executed, replayed},
     gate::Gate,
     life::{ROWS, held, live, plain, short_lived},
     site::{Site, Worker},
@@ -128,6 +129,35 @@ pub(in crate::cases) async fn c14_a_table_that_was_found_stays_the_one(site: &Si
     live(&w, "b").await;
     assert_eq!(site.number("SELECT count(*) FROM ops.idempotency_keys").await, 2 * ROWS);
     is_untouched(site, "public").await;
+}
+
+#[idempotent(key = "c14-tx:<id>", mode = "transactional", idem = w.idem)]
+async fn in_transaction(w: &Worker, tx: &mut Transaction<'_, Postgres>, id: &str) -> Result<String, Fault> {
+    w.effect(id);
+    sqlx::raw_sql("SELECT 1").execute(&mut **tx).await.expect("a transaction that takes statements");
+    Ok(id.to_owned())
+}
+
+/// A job inside of its caller's transaction meets the caller's search path, and keeps to the table all the same.
+pub(in crate::cases) async fn c14_a_callers_search_path_leads_nowhere_else(site: &Site) {
+    decoy(site, "public").await;
+    site.execute(
+        "INSERT INTO idempotency_keys (key, status, result) VALUES ('c14-tx:a', 'completed', '\"a decoy\"')",
+    )
+    .await;
+    site.execute("CREATE SCHEMA ops").await;
+    let named = site.worker_by(|builder| builder.schema("ops")).await;
+    search_path(site, "ops").await;
+    let found = site.worker().await;
+    let mut caller = PgConnection::connect(site.database.url()).await.expect("a connection");
+    sqlx::raw_sql("SET search_path = public").execute(&mut caller).await.expect("a path of its own");
+    for (n, w) in [named, found].into_iter().enumerate() {
+        let mut tx = caller.begin().await.expect("a transaction");
+        let value = in_transaction(&w, &mut tx, "a").await.map_err(Fault::idem).expect("done or replayed");
+        tx.commit().await.expect("a commit");
+        assert_eq!((value.as_str(), site.effects("a")), ("a", 1), "round {n}");
+    }
+    assert_eq!(site.number("SELECT count(*) FROM ops.idempotency_keys WHERE status = 'completed'").await, 1);
 }
 
 /// Companions are those of the table's own schema, whoever else has some on the path.

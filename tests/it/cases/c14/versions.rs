@@ -134,14 +134,14 @@ pub(in crate::cases) async fn c14_a_column_of_others_that_must_be_given_is_named
 /// Tables that happen to be called as our companions are.
 pub(in crate::cases) async fn c14_a_companion_of_somebody_else_is_named(site: &Site) {
     for (companion, lacking) in [("audit", "actor"), ("schema", "version")] {
-        let site = Site::on(site.backend());
+        site.clear().await;
         let table = format!("idempotency_keys_{companion}");
         site.execute(&format!("CREATE TABLE {table} (id integer, \"key\" varchar(20), fence_floor bigint)"))
             .await;
-        let text = refusal(&site).await;
+        let text = refusal(site).await;
         assert!(text.contains(&table) && text.contains(&format!("no column `{lacking}`")), "{text}");
         assert!(text.contains("choose another name"), "{text}");
-        let w = site.worker_by(|builder| builder.table("ours")).await;
+        let w = site.worker_by(|builder| builder.table(format!("ours_{companion}"))).await;
         executed(plain(&w, "a")).await;
     }
 }

@@ -126,7 +126,7 @@ pub(in crate::cases) async fn c19_a_type_that_will_not_do_is_named_at_the_start(
         Backend::Postgres => &OF_POSTGRES,
     };
     for (column, type_name, found) in wrong {
-        let site = Site::on(site.backend());
+        site.clear().await;
         executed(plain(&site.worker().await, "a")).await;
         match site.backend() {
             Backend::Memory => {}
@@ -145,7 +145,8 @@ pub(in crate::cases) async fn c19_a_type_that_will_not_do_is_named_at_the_start(
             }
             Backend::Postgres => {
                 let change = format!(
-                    "CREATE TYPE state AS ENUM ('processing', 'completed', 'failed', 'released', 'needs_review');
+                    "DROP TYPE IF EXISTS state; DROP DOMAIN IF EXISTS label;
+                     CREATE TYPE state AS ENUM ('processing', 'completed', 'failed', 'released', 'needs_review');
                      CREATE DOMAIN label AS text CHECK (length(value) < 100);
                      ALTER TABLE idempotency_keys ALTER COLUMN status DROP DEFAULT;
                      DROP INDEX idempotency_keys_expires;
@@ -154,7 +155,7 @@ pub(in crate::cases) async fn c19_a_type_that_will_not_do_is_named_at_the_start(
                 site.execute(&change).await;
             }
         }
-        let text = refusal(&site).await;
+        let text = refusal(site).await;
         assert!(text.contains(&format!("column `{column}` of")), "{text}");
         assert!(text.contains(&format!("has type `{found}`")), "{text}");
         assert!(text.contains("it must be `"), "{text}");
@@ -176,11 +177,11 @@ pub(in crate::cases) async fn c19_a_column_that_is_too_narrow_is_named_at_the_st
         ("error", 255),
         ("worker", 20),
     ] {
-        let site = Site::on(site.backend());
+        site.clear().await;
         site.worker().await;
         site.execute(&format!("ALTER TABLE idempotency_keys ALTER COLUMN {column} TYPE varchar({room})"))
             .await;
-        let text = refusal(&site).await;
+        let text = refusal(site).await;
         assert!(text.contains(&format!("column `{column}` of")), "{text}");
         assert!(text.contains(&format!("`varchar({room})`; it must hold")), "{text}");
         let needed =
@@ -193,7 +194,7 @@ pub(in crate::cases) async fn c19_a_column_that_is_too_narrow_is_named_at_the_st
 
 pub(in crate::cases) async fn c19_a_column_that_takes_no_null_is_named_at_the_start(site: &Site) {
     for column in ["owner", "result", "lease_until", "completed_at"] {
-        let site = Site::on(site.backend());
+        site.clear().await;
         match site.backend() {
             Backend::Memory => {}
             Backend::Mysql => {
@@ -218,7 +219,7 @@ pub(in crate::cases) async fn c19_a_column_that_takes_no_null_is_named_at_the_st
                     .await;
             }
         }
-        let text = refusal(&site).await;
+        let text = refusal(site).await;
         assert!(text.contains(&format!("column `{column}` of")) && text.contains("`NOT NULL`"), "{text}");
     }
 }
