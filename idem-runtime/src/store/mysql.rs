@@ -244,12 +244,11 @@ impl MySqlStore {
     }
 
     async fn insert_open(&self, batch: &Batch<'_, Insert, Answer>, floor: i64) -> Result<(), StoreError> {
-        let open: Vec<_> = batch.open().collect();
-        if let [insert] = open[..] {
+        if let Some(insert) = batch.only() {
             let one = |sql: &Statements| insert_statement(&sql.insert_one, insert, floor);
             return self.write(CLAIMING, &[&insert.key], one).await.map(drop);
         }
-        let rows: Vec<_> = open.iter().map(|insert| NewRowParams::of(&insert.key, &insert.row)).collect();
+        let rows: Vec<_> = batch.open().map(|insert| NewRowParams::of(&insert.key, &insert.row)).collect();
         for (rows, json) in documents(CLAIMING, &rows)? {
             let keys: Vec<_> = rows.iter().map(|row| row.key).collect();
             let many = |sql: &Statements| sqlx::query(&sql.insert_many).bind(floor).bind(json.clone());
@@ -302,20 +301,19 @@ impl MySqlStore {
 
     /// Whether every open ending met its row.
     async fn finish_open(&self, batch: &Batch<'_, Finish, Answer>) -> Result<bool, StoreError> {
-        let open: Vec<_> = batch.open().collect();
-        if let [finish] = open[..] {
+        if let Some(finish) = batch.only() {
             let one = |sql: &Statements| finish_statement(&sql.finish_one, finish);
             let done = self.write(FINISHING, &[&finish.key], one).await?;
             return Ok(done.rows_affected() == 1);
         }
-        let endings: Vec<_> = open.iter().map(|finish| FinishParams::of(finish)).collect();
+        let endings: Vec<_> = batch.open().map(FinishParams::of).collect();
         let mut met = 0;
         for (endings, json) in documents(FINISHING, &endings)? {
             let keys: Vec<_> = endings.iter().map(|ending| ending.key).collect();
             let many = |sql: &Statements| sqlx::query(&sql.finish_many).bind(json.clone());
             met += self.write(FINISHING, &keys, many).await?.rows_affected();
         }
-        Ok(met == open.len() as u64)
+        Ok(met == endings.len() as u64)
     }
 
     /// Asks which rows nobody holds locked, and renews those: no `UPDATE` passes over a locked row by itself.

@@ -2,14 +2,12 @@
 
 use std::collections::HashSet;
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 use sqlx::{ColumnIndex, Decode, Row, Type};
 
 use crate::{
     record::Record,
-    store::{
-        Answer, Finish, StoreError,
-        sql::{Cells, restless},
-    },
+    store::{Answer, Finish, StoreError, sql::restless},
 };
 
 /// The items of a batch with their answers. Items go out in the order of their keys, so that two writers never wait
@@ -73,6 +71,7 @@ impl<'a, T, A> Batch<'a, T, A> {
 
 impl<T> Batch<'_, T, Answer> {
     /// Answers with the rows of key and fence that a statement has written.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn answer_written<'r, R: Row>(&mut self, rows: &'r [R]) -> Result<(), StoreError>
     where
         usize: ColumnIndex<R>,
@@ -80,7 +79,7 @@ impl<T> Batch<'_, T, Answer> {
         i64: Decode<'r, R::Database> + Type<R::Database>,
     {
         for row in rows {
-            let mut cells = Cells::of(row);
+            let mut cells = super::Cells::of(row);
             let key: &str = cells.next()?;
             let fence = cells.next()?;
             self.answer(key, |_| Some(Answer::Written { fence }));
