@@ -321,6 +321,14 @@ cases! {
         }
     }
     servers {
+        c13 {
+            c13_connections_that_are_ended_cost_nothing
+            c13_silence_during_a_claim_is_no_claim
+            c13_silence_during_heartbeats_is_told_to_the_body
+            c13_silence_during_a_completion_is_waited_out_or_told
+            c13_a_completion_that_arrives_after_an_heir_is_refused
+            c13_nothing_waits_for_a_silent_server_for_long
+        }
         c2 {
             c2_callers_that_give_up_on_a_slow_network_lose_and_repeat_nothing
             c2_a_claim_that_nobody_waits_for_any_more_is_given_back
@@ -348,12 +356,6 @@ cases! {
         c13 {
             c13_a_read_only_session_runs_nothing_and_is_not_used_again
             c13_a_completion_waits_for_a_server_that_is_read_only
-            c13_connections_that_are_ended_cost_nothing
-            c13_silence_during_a_claim_is_no_claim
-            c13_silence_during_heartbeats_is_told_to_the_body
-            c13_silence_during_a_completion_is_waited_out_or_told
-            c13_a_completion_that_arrives_after_an_heir_is_refused
-            c13_nothing_waits_for_a_silent_server_for_long
         }
         c9 {
             c9_jobs_at_a_strict_isolation_run_once

@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use idem_runtime::{Builder, Error, ErrorKind, current, idempotent, record::Status};
-use idem_tests::Proxy;
+use idem_tests::{Backend, Proxy};
+use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
 use tokio::{
     task::{JoinHandle, JoinSet},
     time::{sleep, timeout},
@@ -110,6 +111,9 @@ async fn read_only(site: &Site, on: bool) {
 
 /// Ends every connection of the workers.
 async fn end_connections(site: &Site) -> i64 {
+    if site.backend() == Backend::Mysql {
+        return kill_connections(site).await;
+    }
     site.number(
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
          WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -117,13 +121,31 @@ async fn end_connections(site: &Site) -> i64 {
     .await
 }
 
+/// The same where each is ended by a statement of its own.
+async fn kill_connections(site: &Site) -> i64 {
+    let mut hand = MySqlConnection::connect(site.database.url()).await.expect("a connection");
+    let others = "SELECT CAST(id AS SIGNED) FROM information_schema.processlist
+        WHERE db = DATABASE() AND id <> CONNECTION_ID()";
+    let others: Vec<i64> = sqlx::query_scalar(others).fetch_all(&mut hand).await.expect("a list");
+    for id in &others {
+        // One that has ended by itself since cannot be ended.
+        let _ = sqlx::raw_sql(AssertSqlSafe(format!("KILL {id}"))).execute(&mut hand).await;
+    }
+    i64::try_from(others.len()).expect("few")
+}
+
 /// Sessions that came from somewhere else than the one that asks.
 async fn connections(site: &Site) -> i64 {
-    site.number(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-         AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
-    )
-    .await
+    let others = match site.backend() {
+        Backend::Mysql => {
+            "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
+        }
+        _ => {
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+             AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        }
+    };
+    site.number(others).await
 }
 
 /// (a) The primary is a standby now. Nobody cuts its sessions when it is the primary again: those that were told so are
