@@ -15,6 +15,9 @@ use crate::{
 /// What any limit comes to that is longer: a century. Clocks that count on from now can hold it.
 const FOREVER: Duration = Duration::from_hours(24 * 36_500);
 
+/// Setting up asks many questions, and may have to create a table: it is given so long at least.
+const SETTING_UP: Duration = Duration::from_secs(5);
+
 /// Sets the details of an [`Idem`].
 #[derive(Debug, Clone)]
 #[must_use]
@@ -100,7 +103,7 @@ impl Builder {
         self
     }
 
-    /// How long a claim or a look-up waits for a busy or absent store; 5 s by default.
+    /// How long a claim or a look-up waits for a busy or absent store; 5 s by default. Connecting waits 5 s at least.
     pub fn store_timeout(mut self, timeout: Duration) -> Self {
         self.limits.store_timeout = timeout.min(FOREVER);
         self
@@ -163,7 +166,7 @@ impl Builder {
             check_namespace(namespace)?;
         }
         let store = store::open(&options)?;
-        let timeout = limits.store_timeout;
+        let timeout = limits.store_timeout.max(SETTING_UP);
         let service = Service::start(Arc::clone(&store), limits)?;
         let prepared = service.complete(async move { prepare(&*store, migrate, timeout).await });
         prepared.await.map_err(|failure| failure.into_error(None))?.map_err(|error| match error.class {
