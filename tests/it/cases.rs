@@ -322,6 +322,8 @@ cases! {
     }
     servers {
         c13 {
+            c13_a_read_only_session_runs_nothing_and_is_not_used_again
+            c13_a_completion_waits_for_a_server_that_is_read_only
             c13_connections_that_are_ended_cost_nothing
             c13_silence_during_a_claim_is_no_claim
             c13_silence_during_heartbeats_is_told_to_the_body
@@ -352,10 +354,6 @@ cases! {
         c12 {
             c12_sessions_in_other_zones_agree
             c12_a_change_of_the_clocks_moves_no_moment
-        }
-        c13 {
-            c13_a_read_only_session_runs_nothing_and_is_not_used_again
-            c13_a_completion_waits_for_a_server_that_is_read_only
         }
         c9 {
             c9_jobs_at_a_strict_isolation_run_once
