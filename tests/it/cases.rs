@@ -41,14 +41,14 @@ use site::Site;
 
 /// The cases, by what they ask of a back end.
 macro_rules! cases {
-    (everywhere $everywhere:tt databases $databases:tt sqlite $sqlite:tt servers $servers:tt postgres $postgres:tt pgbouncer $pgbouncer:tt) => {
+    (everywhere $everywhere:tt databases $databases:tt sqlite $sqlite:tt servers $servers:tt postgres $postgres:tt mysql $mysql:tt pgbouncer $pgbouncer:tt) => {
         /// The names of all cases, among other words.
-        const ALL: &str = stringify!($everywhere $databases $sqlite $servers $postgres $pgbouncer);
+        const ALL: &str = stringify!($everywhere $databases $sqlite $servers $postgres $mysql $pgbouncer);
 
         on!(memory: super::Backend::Memory.database(), $everywhere);
         on!(sqlite: super::Backend::Sqlite.database(), $everywhere $databases $sqlite);
         on!(postgres: super::Backend::Postgres.database(), $everywhere $databases $servers $postgres);
-        on!(mysql: super::Backend::Mysql.database(), $everywhere $databases $servers);
+        on!(mysql: super::Backend::Mysql.database(), $everywhere $databases $servers $mysql);
         on!(pgbouncer: super::Database::behind_pgbouncer(), $pgbouncer);
     };
 }
@@ -380,6 +380,11 @@ cases! {
         }
         c19 {
             c19_a_column_that_is_too_narrow_is_named_at_the_start
+        }
+    }
+    mysql {
+        c14 {
+            c14_every_statement_goes_to_the_database_that_was_named
         }
     }
     pgbouncer {

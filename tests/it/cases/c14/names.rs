@@ -115,6 +115,23 @@ pub(in crate::cases) async fn c14_every_statement_goes_to_the_schema_that_was_na
     }
 }
 
+/// What MySQL calls a schema is a database: another one than that of the connection.
+pub(in crate::cases) async fn c14_every_statement_goes_to_the_database_that_was_named(site: &Site) {
+    let ops = Backend::Mysql.fresh();
+    let name = ops.url().rsplit('/').next().expect("a database").to_owned();
+    // A table of the same name stands where the connection leads.
+    drop(site.worker().await);
+    let w = site.worker_by(|builder| short_lived(builder.schema(name.as_str()))).await;
+    live(&w, "a").await;
+    let by_name = format!("{name}.idempotency_keys");
+    let w = site.worker_by(|builder| short_lived(builder.table(by_name.as_str()))).await;
+    live(&w, "b").await;
+    assert_eq!(site.number("SELECT COUNT(*) FROM idempotency_keys").await, 0);
+    assert_eq!(site.number("SELECT COUNT(*) FROM idempotency_keys_audit").await, 0);
+    assert_eq!(site.number(&format!("SELECT COUNT(*) FROM {by_name}")).await, 2 * ROWS);
+    assert_eq!(site.number(&format!("SELECT COUNT(*) FROM {by_name}_audit")).await, 4);
+}
+
 /// Without a schema it is the search path's first table, as it was found at the start: a path that changes under a
 /// running worker would have two tables answer for one key.
 pub(in crate::cases) async fn c14_a_table_that_was_found_stays_the_one(site: &Site) {
