@@ -48,13 +48,15 @@ impl MySqlStore {
     pub(super) async fn set_up(&self, create: bool) -> Result<(), StoreError> {
         let mut retry = Retry::default();
         loop {
-            let (mut held, _) = self.take(SETTING_UP).await.map_err(advise)?;
+            let (mut held, _) = self.take(SETTING_UP).await.map_err(|error| self.advise(error))?;
             let done = self.check_or_create(held.connection(), create).await;
             let fault = fault(&done);
             let done = held.settle(SETTING_UP, done);
             // Several that create at once may collide.
             if !retry.after(fault).await {
-                return done.map_err(advise)?.map_err(|wrong| permanent(SETTING_UP, wrong));
+                return done
+                    .map_err(|error| self.advise(error))?
+                    .map_err(|wrong| permanent(SETTING_UP, wrong));
             }
         }
     }
@@ -166,6 +168,24 @@ impl MySqlStore {
             .collect()
     }
 
+    /// Says what to do where the server only says what is.
+    fn advise(&self, error: StoreError) -> StoreError {
+        let Some(sqlx::Error::Database(refusal)) = error.source.downcast_ref() else { return error };
+        let number = refusal.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number);
+        let advice = match number {
+            Some(1044 | 1142 | 1143 | 1227) => {
+                let ddl = statements::ddl(&self.table);
+                let advice = "this account may not create or use the table; grant it SELECT, INSERT, UPDATE and DELETE on \
+                    the three tables, and where they are missing run these statements as one that may";
+                return permanent(SETTING_UP, format!("{advice} ({})\n{ddl}", error.source));
+            }
+            Some(1049) => "there is no such database; create it, or name another one",
+            Some(1290 | 1792 | 1836) => "the server is read-only, and claims are written; name the primary",
+            _ => return error,
+        };
+        permanent(SETTING_UP, format!("{advice} ({})", error.source))
+    }
+
     /// A question about the table, or about a companion of it.
     fn about(&self, suffix: &str, question: &'static str) -> super::Statement {
         let name = format!("{}{suffix}", self.table.name());
@@ -181,20 +201,4 @@ fn is_bytes(type_name: &str) -> bool {
 
 async fn number(connection: &mut MySqlConnection, sql: &'static str) -> Result<i64, sqlx::Error> {
     query::<MySql>(sql).fetch_one(connection).await?.try_get(0)
-}
-
-/// Says what to do where the server only says what is.
-fn advise(error: StoreError) -> StoreError {
-    let Some(sqlx::Error::Database(refusal)) = error.source.downcast_ref() else { return error };
-    let number = refusal.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number);
-    let advice = match number {
-        Some(1044 | 1142 | 1143 | 1227) => {
-            "this account may not create or use the table; run the statements of `Idem::ddl()` as one that may, and \
-             grant SELECT, INSERT, UPDATE and DELETE on the three tables"
-        }
-        Some(1049) => "there is no such database; create it, or name another one",
-        Some(1290 | 1792 | 1836) => "the server is read-only, and claims are written; name the primary",
-        _ => return error,
-    };
-    permanent(SETTING_UP, format!("{advice} ({})", error.source))
 }
