@@ -157,6 +157,9 @@ transact! {
     }
     postgres {
         failure {
+            a_failure_is_not_recorded_over_a_claim_that_came_since
+        }
+        failure {
             an_error_of_the_database_that_is_kept_back_is_no_success
             a_transaction_that_has_failed_runs_nothing
         }

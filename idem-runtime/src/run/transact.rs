@@ -20,7 +20,7 @@ use crate::{
     job::OnError,
     key::Key,
     outcome::{Outcome, Slot},
-    record::{self, Decision, Record, Status},
+    record::{self, Decision, Record, Status, Terms},
     store::{
         self, Answer, Finish, Insert, Moment, NewRow, Replace, Store,
         transaction::{Halt, Transaction},
@@ -275,10 +275,15 @@ impl Execution {
 
     async fn write_failure(&self, row: NewRow, transaction: &mut dyn Transaction) -> Result<(), Halt> {
         let insert = Insert { key: Arc::clone(&self.stored), row };
+        let foreign_stale_after = self.idem.service().limits().foreign_stale_after;
+        let terms = Terms { job: self.job, fingerprint: self.fingerprint.as_deref(), foreign_stale_after };
         let mut answer = transaction.insert(&insert, Duration::ZERO).await?;
         for _ in 0..LOOKS {
             answer = match answer {
-                Answer::Found(record) if record::gives_way(&record, record.now, false, self.job) => {
+                // Since the savepoint was rolled back the key may be somebody else's.
+                Answer::Found(record)
+                    if matches!(record::decide(Some(&record), record.now, &terms), Decision::Run(_)) =>
+                {
                     let replace = in_place_of(&record, Arc::clone(&self.stored), insert.row.clone());
                     transaction.replace(&replace, Duration::ZERO).await?
                 }

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::cases::{
     call::{Fault, executed, failed, refused},
+    gate::Gate,
     site::Worker,
 };
 
@@ -258,4 +259,44 @@ pub(super) async fn a_result_that_cannot_be_stored_is_completed_without_it<DB: D
     tx.commit().await.expect("a commit");
     stage.holds("not-a-number:x", "x").await;
     assert_eq!(stage.w.effects("x"), 1);
+}
+
+/// Fails for good once it is let through.
+#[idempotent(key = "recorded-late:<id>", mode = "transactional", on_error = "record", idem = w.idem)]
+async fn recorded_late(
+    w: &Worker,
+    tx: &mut Transaction<'_, Postgres>,
+    id: &str,
+    gate: &Gate,
+) -> Result<String, Fault> {
+    put::<Postgres>(tx, id).await?;
+    gate.pass().await;
+    Err(Fault::own("it never will"))
+}
+
+/// Whoever waited for the key has it as soon as the body is undone, before its failure is recorded.
+pub(super) async fn a_failure_is_not_recorded_over_a_claim_that_came_since(stage: &Stage<'_, Postgres>) {
+    for round in 0..10 {
+        let id = format!("x{round}");
+        let claim = format!(
+            "INSERT INTO idempotency_keys (key) VALUES ('recorded-late:{id}') ON CONFLICT DO NOTHING"
+        );
+        let gate = Gate::new();
+        let mut tx = stage.begin().await;
+        let mut foreign = stage.connection().await;
+        let running = recorded_late(&stage.w, &mut tx, &id, &gate);
+        let claiming = async {
+            gate.arrived().await;
+            let waiting = async {
+                while stage.number("SELECT count(*) FROM pg_locks WHERE NOT granted").await == 0 {}
+                gate.open();
+            };
+            tokio::join!(Postgres::run(&mut foreign, &claim), waiting).0.expect("an answer")
+        };
+        let (failed, claimed) = tokio::join!(running, claiming);
+        failed.expect_err("the body's own error");
+        tx.commit().await.expect("a commit");
+        let word = if claimed == 1 { "processing" } else { "failed" };
+        assert_eq!(stage.status(&format!("recorded-late:{id}")).await.as_deref(), Some(word));
+    }
 }
