@@ -20,7 +20,7 @@ fn each_mistake_has_its_message() {
         return;
     }
     let cases = trybuild::TestCases::new();
-    for folder in ["key", "args", "shape", "types", "tx"] {
+    for folder in ["key", "args", "shape", "types", "phase", "tx"] {
         cases.compile_fail(format!("ui/{folder}/*.rs"));
     }
 }

@@ -1,0 +1,12 @@
+#![allow(unused)]
+
+use idem_runtime::KeyPart;
+
+#[derive(KeyPart)]
+enum Plan {
+    #[key_part(rename = free)]
+    Free,
+    Paid,
+}
+
+fn main() {}
