@@ -8,4 +8,6 @@ async fn job(user_id: u64, month: String) -> Result<u64, Error> {
     Ok(user_id)
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1, String::new());
+}
