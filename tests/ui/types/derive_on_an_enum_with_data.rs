@@ -9,4 +9,10 @@ enum Plan {
     Trial { days: u8 },
 }
 
+fn part(_: impl KeyPart) {}
+
+fn call(id: Plan) {
+    part(id);
+}
+
 fn main() {}
