@@ -64,7 +64,7 @@ fn functions() -> BTreeSet<String> {
 
 #[test]
 fn each_test_that_a_document_names_exists() {
-    const SUITES: [&str; 8] = [
+    const SUITES: [&str; 9] = [
         "conformance::",
         "cases::",
         "transact::",
@@ -72,6 +72,7 @@ fn each_test_that_a_document_names_exists() {
         "python::",
         "record::tests::",
         "key::tests::",
+        "key::laws::",
         "expand::tests::",
     ];
     let functions = functions();
