@@ -1,4 +1,4 @@
-#![allow(unused)]
+#![allow(unused)] // offences: 5
 
 use idem_runtime::{Error, idempotent};
 

@@ -1,4 +1,4 @@
-#![allow(unused)]
+#![allow(unused)] // offences: 4
 
 use idem_runtime::{Error, idempotent};
 use sqlx::{Postgres, Transaction};
