@@ -61,20 +61,3 @@ fn without_number(line: &str) -> String {
         _ => line.to_owned(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_example_is_the_items_of_its_case() {
-        let source = "#![allow(unused)]\n\nuse idem_runtime::Error;\n\nstruct Order;\n\nfn job() {}\n\nfn main() {\n    job();\n}\n";
-        assert_eq!(example(source), "struct Order;\n\nfn job() {}");
-    }
-
-    #[test]
-    fn a_message_has_no_places() {
-        let stderr = "error: no\n  --> ui/key/a.rs:13:20\n   |\n13 | fn job() {}\n   |    ^^^ 5 | 6\n";
-        assert_eq!(message(stderr), "error: no\n   | fn job() {}\n   |    ^^^ 5 | 6");
-    }
-}
