@@ -26,6 +26,8 @@ enum Text {
     Display(Span),
     Fields(Vec<(Member, Type)>),
     Variants(Vec<(Ident, LitStr)>),
+    /// There is none, and that is reported.
+    Nothing,
 }
 
 pub(crate) fn derive(item: TokenStream) -> TokenStream {
@@ -35,10 +37,14 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
     };
     let mut errors = Errors::default();
     let part = Part::new(input, &mut errors);
-    match (errors.finish(), part) {
-        (Ok(()), Some(part)) => part.expand(),
-        (Err(error), _) => error.to_compile_error(),
-        (Ok(()), None) => TokenStream::new(),
+    match errors.finish() {
+        Ok(()) => part.expand(),
+        Err(error) => {
+            let error = error.to_compile_error();
+            // It is a part all the same, or each key that it stands in would be reported as well.
+            let part = Part { text: Text::Nothing, ..part }.expand();
+            quote!(#error #part)
+        }
     }
 }
 
@@ -122,20 +128,21 @@ fn text_in(meta: &ParseNestedMeta<'_>) -> syn::Result<LitStr> {
 }
 
 impl Part {
-    fn new(input: DeriveInput, errors: &mut Errors) -> Option<Self> {
-        let DeriveInput { attrs, ident: name, mut generics, data, .. } = input;
+    fn new(input: DeriveInput, errors: &mut Errors) -> Self {
+        let DeriveInput { attrs, ident: name, generics, data, .. } = input;
         let words = Words::read(&attrs, Place::Type, errors);
         let krate = words.krate.unwrap_or_else(|| parse_quote!(::idem_runtime));
-        let text = text(data, &name, words.display, errors)?;
-        for bound in text.bounds(&generics, &krate) {
-            generics.make_where_clause().predicates.push(bound);
-        }
-        Some(Self { name, generics, krate, text })
+        let text = text(data, &name, words.display, errors);
+        Self { name, generics, krate, text }
     }
 
     fn expand(&self) -> TokenStream {
         let Self { name, generics, krate, text } = self;
-        let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
+        let mut bounded = generics.clone();
+        for bound in text.bounds(generics, krate) {
+            bounded.make_where_clause().predicates.push(bound);
+        }
+        let (impl_generics, ty_generics, where_clause) = bounded.split_for_impl();
         let out = Ident::new("out", Span::mixed_site());
         let body = text.write(krate, generics, &out);
         // Where it is generic, what its fields lack is to be told of them.
@@ -152,18 +159,18 @@ impl Part {
     }
 }
 
-fn text(data: Data, name: &Ident, display: Option<Span>, errors: &mut Errors) -> Option<Text> {
+fn text(data: Data, name: &Ident, display: Option<Span>, errors: &mut Errors) -> Text {
     let display = display.map(Text::Display);
     match data {
         Data::Union(data) => {
             let fact = "a union cannot be part of a key: which of its fields holds the value is not known\n\
                         implement `KeyPart` by hand, or use an enum";
             errors.at(data.union_token.span, fact);
-            None
+            Text::Nothing
         }
         Data::Struct(data) => {
             check_fields(&data.fields, errors);
-            if display.is_some() {
+            if let Some(display) = display {
                 return display;
             }
             check_phantoms(name, &data.fields, errors);
@@ -172,7 +179,7 @@ fn text(data: Data, name: &Ident, display: Option<Span>, errors: &mut Errors) ->
                 errors.at(name.span(), format!("{fact}\nwrite the text into the key itself"));
             }
             let members = data.fields.members();
-            Some(Text::Fields(members.zip(data.fields.iter().map(|field| field.ty.clone())).collect()))
+            Text::Fields(members.zip(data.fields.iter().map(|field| field.ty.clone())).collect())
         }
         Data::Enum(data) => {
             if data.variants.is_empty() && display.is_none() {
@@ -187,7 +194,7 @@ fn text(data: Data, name: &Ident, display: Option<Span>, errors: &mut Errors) ->
                 .filter_map(|variant| text_of(variant, display.is_some(), errors))
                 .collect();
             check_distinct(&variants, errors);
-            Some(display.unwrap_or(Text::Variants(variants)))
+            display.unwrap_or(Text::Variants(variants))
         }
     }
 }
@@ -257,7 +264,7 @@ impl Text {
         match self {
             Self::Display(_) if generics.type_params().next().is_none() => Vec::new(),
             Self::Display(span) => vec![parse_quote_spanned!(*span=> Self: ::core::fmt::Display)],
-            Self::Variants(_) => Vec::new(),
+            Self::Variants(_) | Self::Nothing => Vec::new(),
             Self::Fields(fields) => {
                 let dependent = |ty: &Type| {
                     let is_type = |param: &&syn::GenericParam| matches!(param, syn::GenericParam::Type(_));
@@ -294,6 +301,7 @@ impl Text {
                 }
                 quote!(#krate::KeyWriter::fields(#out, &[#(#values),*]);)
             }
+            Self::Nothing => quote!(let _ = #out;),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Key templates, as pure strings: fixed text, placeholders, and what can be wrong with them.
 
 mod fault;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod laws;
 mod scan;
 
 use std::ops::Range;

@@ -2,6 +2,8 @@
 
 #[cfg(any(feature = "chrono", feature = "time", feature = "jiff"))]
 mod dates;
+#[cfg(test)]
+mod laws;
 pub mod refused;
 
 use std::{
@@ -139,7 +141,7 @@ pub struct Rendering {
 /// Begins the key of a template.
 #[doc(hidden)]
 pub fn render(template: &'static [&'static str]) -> Rendering {
-    let mut writer = KeyWriter { text: String::with_capacity(64), nested: false, compound: false };
+    let mut writer = KeyWriter::new(String::with_capacity(64), false);
     writer.text.push_str(template.first().copied().unwrap_or_default());
     Rendering { template, writer, parts: 0, problem: None }
 }
@@ -150,7 +152,7 @@ impl Rendering {
         let start = self.writer.text.len();
         value.write(&mut self.writer);
         self.parts += 1;
-        if self.writer.text.len() == start || self.writer.has_empty_field(start) {
+        if self.writer.text.len() == start || self.writer.has_empty_field {
             self.problem.get_or_insert_with(|| {
                 format!(
                     "the value of placeholder {} is empty, so different jobs would share a key",
@@ -183,9 +185,15 @@ pub struct KeyWriter {
     nested: bool,
     /// Whether a struct was written here.
     compound: bool,
+    /// Whether it has an empty field, itself or inside of another.
+    has_empty_field: bool,
 }
 
 impl KeyWriter {
+    fn new(text: String, nested: bool) -> Self {
+        Self { text, nested, compound: false, has_empty_field: false }
+    }
+
     /// Writes a text. Several writes of one value simply follow one another.
     pub fn write_str(&mut self, text: &str) {
         let nested = self.nested;
@@ -212,8 +220,9 @@ impl KeyWriter {
             if at > 0 {
                 self.text.push(',');
             }
-            let mut inner = KeyWriter { text: String::new(), nested: true, compound: false };
+            let mut inner = KeyWriter::new(String::new(), true);
             field.write(&mut inner);
+            self.has_empty_field |= inner.text.is_empty() || inner.has_empty_field;
             if inner.compound {
                 self.escape(&inner.text, |c| matches!(c, ',' | '%'));
             } else {
@@ -234,11 +243,6 @@ impl KeyWriter {
             rest = &rest[at + width..];
         }
         self.text.push_str(rest);
-    }
-
-    /// Whether a struct that was written from `start` on has an empty field.
-    fn has_empty_field(&mut self, start: usize) -> bool {
-        std::mem::take(&mut self.compound) && self.text[start..].split(',').any(str::is_empty)
     }
 }
 
@@ -420,6 +424,7 @@ mod tests {
     fn an_empty_value_is_refused() {
         assert!(two("", "3").contains("placeholder 1 is empty"));
         assert!(one(&Pair("", "b")).contains("is empty"));
+        assert!(one(&Nested(Pair("a", ""), Pair("b", "c"))).contains("is empty"));
     }
 
     #[test]

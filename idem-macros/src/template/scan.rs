@@ -97,7 +97,7 @@ impl<'a> Scan<'a> {
     fn bad_path(&mut self, inside: &str, at: &Range<usize>) -> Option<Vec<String>> {
         let parameters = self.scope.list();
         if inside.trim().is_empty() {
-            let fact = format!("`<{inside}>` names no parameter");
+            let fact = format!("`<{}>` names no parameter", visible(inside));
             let remedy = format!(
                 "name one (the parameters are {parameters}), or write `<<` and `>>` for the characters themselves"
             );
@@ -176,8 +176,9 @@ impl<'a> Scan<'a> {
             _ => return false,
         };
         let at = self.at..self.at + length;
+        let written = visible(&rest[..length]);
         let Some(name) = name else {
-            let fact = format!("`{}` is not a placeholder; one is written `<parameter>`", &rest[..length]);
+            let fact = format!("`{written}` is not a placeholder; one is written `<parameter>`");
             self.faults.push(Fault::say(
                 at.clone(),
                 fact,
@@ -191,7 +192,7 @@ impl<'a> Scan<'a> {
             Some(_) => ":".to_owned(),
             None => format!("{}:", self.scope.function),
         };
-        let fact = format!("`{}` is not a placeholder; one is written `<{name}>`", &rest[..length]);
+        let fact = format!("`{written}` is not a placeholder; one is written `<{name}>`");
         let edit = Edit::new(at.clone(), format!("{lead}<{name}>"));
         self.faults.push(Fault::write(at.clone(), fact, vec![edit], ""));
         self.push(&lead);
@@ -220,6 +221,8 @@ impl<'a> Scan<'a> {
             Some(_) => false,
         };
         let with = match () {
+            // A `:` there, or nothing, might make of it what `format!` reads as a placeholder.
+            () if self.in_braces() => "-",
             () if separates || after.is_empty() || after.starts_with(SEPARATORS) => "",
             () if rest.starts_with('/') || matches!(self.pieces.last(), Some(Piece::Hole(_))) => ":",
             () => "-",
@@ -228,6 +231,11 @@ impl<'a> Scan<'a> {
         self.faults.push(Fault::write(at.clone(), fact, vec![Edit::new(at.clone(), with)], ""));
         self.at = at.end;
         self.push(with);
+    }
+
+    /// Whether a brace is open.
+    fn in_braces(&self) -> bool {
+        matches!(self.pieces.last(), Some(Piece::Text(text)) if text.rfind('{') > text.rfind('}'))
     }
 }
 

@@ -9,4 +9,10 @@ struct Id<T> {
     of: PhantomData<T>,
 }
 
+fn part(_: impl KeyPart) {}
+
+fn call(id: Id<u8>) {
+    part(id);
+}
+
 fn main() {}
