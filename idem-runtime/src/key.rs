@@ -4,6 +4,7 @@
 mod dates;
 #[cfg(test)]
 mod laws;
+pub mod refused;
 
 use std::{
     fmt::{self, Display, Write as _},
@@ -147,7 +148,7 @@ pub fn render(template: &'static [&'static str]) -> Rendering {
 
 impl Rendering {
     /// Writes the next placeholder's value and the fixed text behind it.
-    pub fn part<K: KeyPart + ?Sized>(mut self, value: &K) -> Self {
+    pub fn part(mut self, value: &dyn KeyPart) -> Self {
         let start = self.writer.text.len();
         value.write(&mut self.writer);
         self.parts += 1;
@@ -285,8 +286,9 @@ impl fmt::Write for Escaping<'_> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of an idempotency key",
     label = "not a `KeyPart`",
-    note = "use an id, a string, or a date; for a type of your own write `#[derive(KeyPart)]`",
-    note = "floats, `Option`s, collections and clocks are left out on purpose: equal intent would not mean equal text"
+    note = "for a type of your own write `#[derive(KeyPart)]`",
+    note = "for types of `uuid`, `chrono`, `time` and `jiff` turn on the feature of that name of `idem-runtime`",
+    note = "of any other type pass an id, or a text that is the same for the same intent"
 )]
 pub trait KeyPart {
     /// Writes the value.
@@ -294,13 +296,14 @@ pub trait KeyPart {
 }
 
 macro_rules! displayed {
-    ($($(#[$meta:meta])* $type:ty),* $(,)?) => {$(
-        $(#[$meta])*
+    ($($type:ty),* $(,)?) => {$(
+        #[diagnostic::do_not_recommend]
         impl KeyPart for $type {
             fn write(&self, out: &mut KeyWriter) {
                 out.write_display(self);
             }
         }
+        #[diagnostic::do_not_recommend]
         impl KeyPart for NonZero<$type> {
             fn write(&self, out: &mut KeyWriter) {
                 out.write_display(self);
@@ -310,30 +313,35 @@ macro_rules! displayed {
 }
 displayed!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
 
+#[diagnostic::do_not_recommend]
 impl KeyPart for bool {
     fn write(&self, out: &mut KeyWriter) {
         out.write_str(if *self { "true" } else { "false" });
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl KeyPart for char {
     fn write(&self, out: &mut KeyWriter) {
         out.write_str(self.encode_utf8(&mut [0; 4]));
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl KeyPart for str {
     fn write(&self, out: &mut KeyWriter) {
         out.write_str(self);
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl KeyPart for String {
     fn write(&self, out: &mut KeyWriter) {
         out.write_str(self);
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl KeyPart for Key {
     fn write(&self, out: &mut KeyWriter) {
         out.write_str(self.as_str());
@@ -360,6 +368,7 @@ impl<T: KeyPart + ToOwned + ?Sized> KeyPart for std::borrow::Cow<'_, T> {
 }
 
 #[cfg(feature = "uuid")]
+#[diagnostic::do_not_recommend]
 impl KeyPart for uuid::Uuid {
     fn write(&self, out: &mut KeyWriter) {
         out.write_display(&self.hyphenated());
@@ -373,7 +382,7 @@ mod tests {
     const TWO: &[&str] = &["r:", ":", ""];
 
     fn two(a: &str, b: &str) -> String {
-        render(TWO).part(a).part(b).finish().map_or_else(|error| error.to_string(), |key| key.to_string())
+        render(TWO).part(&a).part(&b).finish().map_or_else(|error| error.to_string(), |key| key.to_string())
     }
 
     struct Pair(&'static str, &'static str);

@@ -95,9 +95,9 @@ fn each_refusal_is_documented_with_its_message() {
     let text = read(document::PATH);
     let current = document::refreshed(&text, &root()).expect("a document");
     assert!(text == current, "{} is out of date: `cargo xtask docs` writes it", document::PATH);
-    for folder in ["key", "args", "shape", "types", "tx"] {
+    for folder in ["key", "args", "shape", "types", "phase", "tx"] {
         let shown = text.matches(&format!("<!-- ui: {folder}/")).count();
-        assert!(shown >= 3, "{shown} of {folder}");
+        assert!(shown > 0, "none of {folder}");
         for case in quoted(&text).filter(|text| text.starts_with(&format!("{folder}/"))) {
             assert!(root().join(format!("tests/ui/{case}.stderr")).exists(), "{case}");
         }
@@ -165,13 +165,13 @@ fn keys_are_rendered_as_documented() {
     // As a `key_fn` renders them; annotated functions would share key spaces with the other tests of this binary.
     let (two, one) = (&["r:", ":", ""], &["k:", ""]);
     let keys = [
-        render(&["billing:", ":", ""]).part(&42).part("2024-06"),
-        render(two).part("1:2").part("3"),
-        render(two).part("1").part("2:3"),
-        render(two).part("%3A").part("<b>"),
-        render(one).part("a b"),
-        render(one).part("é\u{a0}"),
-        render(one).part("a,b"),
+        render(&["billing:", ":", ""]).part(&42).part(&"2024-06"),
+        render(two).part(&"1:2").part(&"3"),
+        render(two).part(&"1").part(&"2:3"),
+        render(two).part(&"%3A").part(&"<b>"),
+        render(one).part(&"a b"),
+        render(one).part(&"é\u{a0}"),
+        render(one).part(&"a,b"),
         render(one).part(&Pair("a,b", "c")),
         render(one).part(&Nested(Pair("a", "b"), Pair("c,", "d:"))),
     ];

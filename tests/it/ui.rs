@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fs, io::Write, path::Path, process::Command};
 const RUSTC: &str = "rustc 1.95.";
 
 /// What the mistakes are about.
-const FOLDERS: [&str; 5] = ["key", "args", "shape", "types", "tx"];
+const FOLDERS: [&str; 6] = ["key", "args", "shape", "types", "phase", "tx"];
 
 #[test]
 fn each_mistake_has_its_message() {
@@ -179,10 +179,9 @@ fn no_message_speaks_of_what_is_ours_alone() {
         "closure body",
     ];
     /// Lines of rustc's that do, and why they stand.
-    const STANDING: [(&str, &str); 5] = [
+    const STANDING: [(&str, &str); 4] = [
         ("note: required by a bound in `idem_runtime::__private::", "rustc names the bound that is not kept"),
-        ("pub fn stored<R>(job: &'static Job) -> Call<R, R::Ok, R::Err>", "and shows where it is"),
-        ("required by this bound in `Call::<R, T, E>::part`", "and shows where it is"),
+        ("pub fn stored<R>(ticket: Ticket) -> Call<R, R::Ok, R::Err>", "and shows where it is"),
         ("required by this bound in `Call::<R, T, E>::fingerprint`", "and shows where it is"),
         (
             "help: within `{async closure body@",
@@ -209,10 +208,16 @@ fn no_message_speaks_of_what_is_ours_alone() {
 #[test]
 fn no_two_cases_say_the_same_of_the_same() {
     /// One mistake in several shapes, each of which could lose its message by itself.
-    const SHAPES: [&[&str]; 11] = [
+    const SHAPES: [&[&str]; 14] = [
         &["args/empty_list", "args/fingerprint_of_nothing"],
         &["args/mode_with_parentheses", "args/mode_without_value"],
         &["args/wait_for_with_error", "args/wait_for_without_wait"],
+        &[
+            "phase/two_of_one_name",
+            "phase/two_of_one_name_for_each_element",
+            "phase/two_of_one_name_in_branches",
+            "phase/two_of_one_name_inside_a_macro",
+        ],
         &["shape/borrowed_result", "shape/borrowed_result_under_async_trait"],
         &["shape/impl_trait_as_the_result", "shape/impl_trait_in_the_result"],
         &[
@@ -222,7 +227,9 @@ fn no_two_cases_say_the_same_of_the_same() {
         ],
         &["tx/generic", "tx/generic_with_classify"],
         &["tx/number", "tx/number_under_async_trait"],
+        &["types/alias_of_a_float_in_the_key", "types/float_in_the_key"],
         &["types/derive_on_a_struct_without_fields", "types/derive_on_a_unit_struct"],
+        &["types/option_in_the_key", "types/optional_part_in_a_key_fn"],
         &["types/result_under_async_trait", "types/result_without_serde"],
         &["types/tail_of_another_type", "types/tail_of_another_type_sync"],
     ];

@@ -11,7 +11,7 @@ use proptest::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::{Key, KeyPart, KeyWriter, Rendering, hex, render};
+use super::{Key, KeyPart, KeyWriter, hex, render};
 
 const FUNCTIONS: u32 = 1_700;
 /// Many of them differ by a character alone.
@@ -337,7 +337,7 @@ fn check(Function { texts, tuples }: &Function, seen: &Seen) -> TestCaseResult {
     let mut rows: HashMap<String, String> = HashMap::new();
     for tuple in tuples {
         seen.tuples.update(|tuples| tuples + 1);
-        let rendered = tuple.iter().fold(render(template), Rendering::part).finish();
+        let rendered = tuple.iter().fold(render(template), |key, value| key.part(value)).finish();
         let key = rendered.map(|key| key.to_string()).ok();
         prop_assert_eq!(&key, &written(texts, tuple), "{:?}", tuple);
         let Some(key) = key else {
