@@ -179,10 +179,9 @@ fn no_message_speaks_of_what_is_ours_alone() {
         "closure body",
     ];
     /// Lines of rustc's that do, and why they stand.
-    const STANDING: [(&str, &str); 4] = [
+    const STANDING: [(&str, &str); 3] = [
         ("note: required by a bound in `idem_runtime::__private::", "rustc names the bound that is not kept"),
         ("pub fn stored<R>(ticket: Ticket) -> Call<R, R::Ok, R::Err>", "and shows where it is"),
-        ("required by this bound in `Call::<R, T, E>::fingerprint`", "and shows where it is"),
         (
             "help: within `{async closure body@",
             "a future that is not `Send` is the body's, which has no name",
