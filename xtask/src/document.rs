@@ -34,7 +34,7 @@ pub(crate) fn refreshed(document: &str, workspace: &Path) -> Result<String> {
 
 /// The items of a case, without what only makes it a file that calls them.
 fn example(source: &str) -> String {
-    const AROUND: [&str; 5] = ["#![", "use ", "fn main(", "fn call(", "fn part("];
+    const AROUND: [&str; 6] = ["#![", "use ", "macro_rules! ", "fn main(", "fn call(", "fn part("];
     let items = source.split("\n\n").map(str::trim_end);
     let items = items.filter(|item| !AROUND.iter().any(|around| item.starts_with(around)));
     items.collect::<Vec<_>>().join("\n\n")

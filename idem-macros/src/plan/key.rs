@@ -60,7 +60,11 @@ impl Key {
     ) -> Option<Self> {
         let names: Vec<String> =
             parameters.iter().filter(|p| !p.is_made_up()).map(|p| p.name.clone()).collect();
-        let scope = Scope { function: &function.sig.ident.unraw().to_string(), parameters: &names };
+        let scope = Scope {
+            function: &function.sig.ident.unraw().to_string(),
+            parameters: &names,
+            singleton: args.gave("singleton"),
+        };
         let Some(key) = &args.key else {
             if !args.gave("key") {
                 errors.at(Span::call_site(), missing_key(&scope));
@@ -80,6 +84,9 @@ impl Key {
         } else if template.is_constant() && !source.is_empty() {
             faults.push(Template::constant_fault(&source, &scope));
         }
+        faults.extend(
+            template.suspects.iter().filter_map(|suspect| misspelled_foreign(suspect, &source, &scope)),
+        );
         let mut parts = Vec::new();
         for placeholder in &template.placeholders {
             match parameters.iter().find(|p| p.name == placeholder.root() && !p.is_made_up()) {
@@ -132,6 +139,15 @@ fn missing_key(scope: &Scope<'_>) -> String {
     format!(
         "an idempotent job needs a key: what the job is for, never which delivery it is\nwrite `{example}`"
     )
+}
+
+/// `{usr_id}`, which is nearly a parameter in braces: neither fixed text nor one that the first pass knows.
+fn misspelled_foreign(suspect: &Placeholder, source: &str, scope: &Scope<'_>) -> Option<Fault> {
+    let near = nearest(suspect.root(), scope.parameters.iter().map(String::as_str))?;
+    let path = [&[near.to_owned()], &suspect.path[1..]].concat().join(".");
+    let separator = if source[..suspect.at.start].ends_with('>') { ":" } else { "" };
+    let fact = format!("`{}` is not a placeholder; did you mean `<{path}>`?", &source[suspect.at.clone()]);
+    Some(Fault::misspelled(suspect.at.clone(), fact, &format!("{separator}<{path}>"), ""))
 }
 
 fn unknown_placeholder(placeholder: &Placeholder, scope: &Scope<'_>, parameters: &[Parameter<'_>]) -> Fault {

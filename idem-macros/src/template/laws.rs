@@ -11,7 +11,7 @@ use super::{
 pub(crate) fn check(source: &str) {
     let parameters = ["self", "user_id", "month", "order", "t", "type"].map(str::to_owned);
     for parameters in [&parameters[..], &[]] {
-        let scope = Scope { function: "charge", parameters };
+        let scope = Scope { function: "charge", parameters, singleton: false };
         let (template, faults) = read(source, &scope);
         for fault in &faults {
             check_shown(fault, source, &faults);
@@ -49,7 +49,7 @@ fn check_shown(fault: &Fault, source: &str, faults: &[Fault]) {
 
 /// What is accepted says nothing else than what was written, and keeps the rules.
 fn check_accepted(template: &Template, source: &str) {
-    let Template { texts, placeholders, broken } = template;
+    let Template { texts, placeholders, broken, .. } = template;
     assert!(!broken && texts.len() == placeholders.len() + 1, "{source:?}: {template:?}");
     let mut done = 0;
     for (text, placeholder) in texts.iter().zip(placeholders) {

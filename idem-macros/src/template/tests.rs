@@ -9,7 +9,7 @@ const PARAMETERS: [&str; 6] = ["self", "user_id", "month", "order", "t", "type"]
 
 fn parse(source: &str) -> (Template, Vec<String>) {
     let parameters = PARAMETERS.map(str::to_owned);
-    let scope = Scope { function: "charge", parameters: &parameters };
+    let scope = Scope { function: "charge", parameters: &parameters, singleton: false };
     let (template, faults) = Template::parse(source, &scope);
     let constant = template.is_constant() && !source.is_empty();
     let constant = constant.then(|| Template::constant_fault(source, &scope));
@@ -20,7 +20,7 @@ fn parse(source: &str) -> (Template, Vec<String>) {
 
 #[test]
 fn a_template_is_fixed_text_around_placeholders() {
-    let cases: [(&str, &[&str], &[&str]); 10] = [
+    let cases: [(&str, &[&str], &[&str]); 13] = [
         ("b:<user_id>", &["b:", ""], &["user_id"]),
         ("b:<user_id>:<month>", &["b:", ":", ""], &["user_id", "month"]),
         ("b:<order.customer.id>|x", &["b:", "|x"], &["order.customer.id"]),
@@ -30,6 +30,9 @@ fn a_template_is_fixed_text_around_placeholders() {
         ("<<<month>>>", &["<", ">"], &["month"]),
         ("b:<month>-<<:<t>", &["b:", "-<:", ""], &["month", "t"]),
         ("ключ:<month>", &["ключ:", ""], &["month"]),
+        ("month:<user_id>", &["month:", ""], &["user_id"]),
+        ("b:month:<month>", &["b:month:", ""], &["month"]),
+        ("b:months:<user_id>", &["b:months:", ""], &["user_id"]),
         ("a{b}:<month>{", &["a{b}:", "{"], &["month"]),
     ];
     for (source, texts, names) in cases {
@@ -48,8 +51,16 @@ fn a_template_is_fixed_text_around_placeholders() {
 const FAULTS: &[(&str, &str, &str, &str)] = &[
     ("", "", "the key is empty", "`charge:<…>`"),
     ("nightly", "nightly", "no placeholder", "singleton"),
-    ("b:user_id", "user_id", "one is written `<user_id>`", "write `b:<user_id>`"),
-    ("b:user_id:month", "user_id", "one is written `<user_id>`", "write `b:<user_id>:<month>`"),
+    ("b:user_id", "user_id", "the same in every call", "write `b:<user_id>`"),
+    ("b:user_id:x", "user_id", "the parameter is written `<user_id>`", "write `b:<user_id>:x`"),
+    (
+        "b:<user_id>:month",
+        "month",
+        "is fixed text here",
+        "write `b:<user_id>:<month>`, or another word",
+    ),
+    ("b|user_id#<t>", "user_id", "is fixed text here", "write `b|<user_id>#<t>`, or another word"),
+    ("b:@user_id", "@user_id", "one is written `<user_id>`", "write `b:<user_id>`"),
     ("b:{}", "{}", "is not a placeholder", "write `b:<user_id>`"),
     ("b:{usr}", "{usr}", "one is written `<usr>`", "write `b:<usr>`"),
     ("b:{user_id}", "{user_id}", "is not a placeholder", "write `b:<user_id>`"),
