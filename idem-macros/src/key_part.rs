@@ -137,14 +137,14 @@ impl Part {
     }
 
     fn expand(&self) -> TokenStream {
-        let Self { name, krate, text, .. } = self;
-        let mut generics = self.generics.clone();
-        for bound in text.bounds(&generics, krate) {
-            generics.make_where_clause().predicates.push(bound);
+        let Self { name, generics, krate, text } = self;
+        let mut bounded = generics.clone();
+        for bound in text.bounds(generics, krate) {
+            bounded.make_where_clause().predicates.push(bound);
         }
-        let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
+        let (impl_generics, ty_generics, where_clause) = bounded.split_for_impl();
         let out = Ident::new("out", Span::mixed_site());
-        let body = text.write(krate, &generics, &out);
+        let body = text.write(krate, generics, &out);
         // Where it is generic, what its fields lack is to be told of them.
         let quiet = generics.type_params().next().is_none().then(|| quote!(#[diagnostic::do_not_recommend]));
         quote! {

@@ -15,4 +15,10 @@ impl std::fmt::Display for Plan {
     }
 }
 
+fn part(_: impl KeyPart) {}
+
+fn call(id: Plan) {
+    part(id);
+}
+
 fn main() {}
