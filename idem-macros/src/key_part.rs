@@ -144,7 +144,7 @@ impl Part {
         }
         let (impl_generics, ty_generics, where_clause) = bounded.split_for_impl();
         let out = Ident::new("out", Span::mixed_site());
-        let body = text.write(krate, &generics, &out);
+        let body = text.write(krate, generics, &out);
         // Where it is generic, what its fields lack is to be told of them.
         let quiet = generics.type_params().next().is_none().then(|| quote!(#[diagnostic::do_not_recommend]));
         quote! {
