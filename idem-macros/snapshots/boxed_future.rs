@@ -38,9 +38,11 @@ where
                 {
                     return __idem_ret;
                 }
-                (move || -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + '_>> {
-                    Box::pin(async move { Ok(id) })
-                })()
+                ::idem_runtime::__private::built(
+                    move || -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + '_>> {
+                        Box::pin(async move { Ok(id) })
+                    },
+                )
                 .await
             },
         )

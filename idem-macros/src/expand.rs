@@ -70,7 +70,9 @@ impl<'a> Tokens<'a> {
         let idem = plan.args.idem.iter().map(|idem| {
             let expr = &idem.value;
             let at = Span::call_site().located_at(expr.span());
-            let borrowed = quote_spanned!(at=> &(#expr));
+            // Through `*`, which tells the expression nothing of what is wanted: a block or an `if` that gives `&Idem`
+            // would be asked for an `Idem`.
+            let borrowed = quote_spanned!(at=> &*&(#expr));
             quote_spanned!(*span=> .idem(#borrowed))
         });
         let guarded = plan.transaction.iter().map(|transaction| {
@@ -254,11 +256,13 @@ impl<'a> Tokens<'a> {
 
     /// `async move || -> Ret { … }` around the body.
     fn closure(&self) -> TokenStream {
-        let Self { plan, span, .. } = self;
+        let Self { plan, span, krate, .. } = self;
         let output = &plan.function.output;
         let body = &plan.function.body;
         let body = match &plan.function.flavor {
-            Flavor::Boxed(future) => quote_spanned!(*span=> (move || -> #future #body)().await),
+            Flavor::Boxed(future) => {
+                quote_spanned!(*span=> #krate::__private::built(move || -> #future #body).await)
+            }
             Flavor::Async | Flavor::Sync => body.to_token_stream(),
         };
         let (whole, edge) = (self.whole(), self.edge());

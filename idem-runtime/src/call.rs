@@ -323,6 +323,12 @@ where
     }
 }
 
+/// Makes the future of a body that boxes its own. Called where it stands, the closure would be a repeatable one, and
+/// could not lend what it captured to the future.
+pub fn built<F>(build: impl FnOnce() -> F) -> F {
+    build()
+}
+
 /// Nothing, through a call, so that no lint sees that the branch on it is dead. It gives an `async` closure its
 /// declared return type as an expectation.
 #[must_use]

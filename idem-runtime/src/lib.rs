@@ -100,7 +100,7 @@ pub mod __private {
     pub use ::inventory;
 
     pub use crate::{
-        call::{Call, Describe, none, run, run_classified, run_sync, run_sync_classified, stored, unstored},
+        call::{Call, Describe, built, none, run, run_classified, run_sync, run_sync_classified, stored, unstored},
         job::{ErrorRule, Job, OnStale},
         jobs::JobRef,
         key::render,
