@@ -100,7 +100,8 @@ where
 /// One call of a job, before it is admitted.
 #[must_use]
 pub struct Call<R, T, E> {
-    pub(crate) ticket: Ticket,
+    /// Boxed, so that a call is small: it is handed on often, and each time leaves a copy on the stack of a debug build.
+    pub(crate) ticket: Box<Ticket>,
     pub(crate) edge: Edge<R, E>,
     value: PhantomData<fn() -> T>,
 }
@@ -161,13 +162,13 @@ fn inspect<R: JobResult>(
 
 impl<R, T, E> Call<R, T, E> {
     fn new(job: &'static Job, edge: Edge<R, E>) -> Self {
-        let ticket = Ticket {
+        let ticket = Box::new(Ticket {
             job,
             idem: None,
             key: render(job.template()),
             fingerprint: Fingerprinter::default(),
             problem: None,
-        };
+        });
         Self { ticket, edge, value: PhantomData }
     }
 
@@ -221,6 +222,28 @@ impl<R, E> Edge<R, E> {
         }
     }
 
+    /// [`ending`](Self::ending), for a body that may have been dropped: `None`.
+    #[inline(never)]
+    fn conclude(
+        &self,
+        returned: &mut Option<R>,
+        classify: impl FnOnce(&E) -> Option<OnError>,
+    ) -> Option<Ending> {
+        let (kept, ending) = self.ending(returned.take()?, classify);
+        *returned = Some(kept);
+        Some(ending)
+    }
+
+    /// The answer of a body that ran: what it returned, unless that could not be recorded.
+    #[inline(never)]
+    fn hand_on(&self, returned: Option<R>, refused: Option<Error>) -> R {
+        match (returned, refused) {
+            (Some(returned), None) => returned,
+            (_, Some(error)) => (self.refuse)(error),
+            (None, None) => unreachable!("a body that was dropped is refused"),
+        }
+    }
+
     /// What the body's return means for the claim.
     pub(crate) fn ending(&self, returned: R, classify: impl FnOnce(&E) -> Option<OnError>) -> (R, Ending) {
         let mut classify = Some(classify);
@@ -266,21 +289,45 @@ async fn drive<R, T, E>(
     place: &'static str,
 ) -> R {
     let Call { ticket, edge, .. } = call;
-    let mut execution = match edge.answer(Box::pin(run::admit(ticket, place)).await) {
+    let mut execution = match edge.answer(admission(ticket, place).await) {
         Ok(execution) => execution,
         Err(answer) => return answer,
     };
-    let Some(returned) = execution.attend(body).await else {
-        return (edge.refuse)(execution.dropped());
-    };
-    let (returned, ending) = edge.ending(returned, classify);
-    match Box::pin(execution.settle(ending)).await {
-        Ok(()) => returned,
-        Err(error) => {
-            drop(returned);
-            (edge.refuse)(error)
+    let mut returned = execution.attend(body).await;
+    let ending = edge.conclude(&mut returned, classify);
+    let refused = settling(execution, ending).await;
+    edge.hand_on(returned, refused)
+}
+
+// What is large is made in functions that have returned when the body runs: the frame of `drive` stays below it, once
+// for each job that calls another.
+
+#[inline(never)]
+fn admission(ticket: Box<Ticket>, place: &'static str) -> Pin<Box<impl Future<Output = Admission>>> {
+    Box::pin(run::admit(*ticket, place))
+}
+
+#[inline(never)]
+fn settling(
+    execution: Box<Execution>,
+    ending: Option<Ending>,
+) -> Pin<Box<impl Future<Output = Option<Error>>>> {
+    Box::pin(async {
+        match ending {
+            Some(ending) => execution.settle(ending).await.err(),
+            None => Some(execution.dropped()),
         }
-    }
+    })
+}
+
+#[inline(never)]
+fn admit_now(ticket: Box<Ticket>, place: &'static str) -> Admission {
+    block_on(run::admit(*ticket, place))
+}
+
+#[inline(never)]
+fn settle_now(execution: Box<Execution>, ending: Ending) -> Result<(), Error> {
+    block_on(execution.settle(ending))
 }
 
 /// Runs a synchronous job; its thread waits for the claim and the completion.
@@ -308,13 +355,13 @@ where
     B: FnOnce() -> R,
 {
     let Call { ticket, edge, .. } = call;
-    let mut execution = match edge.answer(block_on(run::admit(ticket, type_name::<B>()))) {
+    let mut execution = match edge.answer(admit_now(ticket, type_name::<B>())) {
         Ok(execution) => execution,
         Err(answer) => return answer,
     };
     let returned = execution.attend_sync(body);
     let (returned, ending) = edge.ending(returned, classify);
-    match block_on(execution.settle(ending)) {
+    match settle_now(execution, ending) {
         Ok(()) => returned,
         Err(error) => {
             drop(returned);
