@@ -29,7 +29,7 @@ where
         })
         .part(&id)
         .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
-        ::idem_runtime::__private::run_classified(
+        return ::idem_runtime::__private::run_classified(
             __idem_call,
             |__idem_error: &_| Self::judge(__idem_error),
             async move || -> Result<u64, Error> {
@@ -46,6 +46,6 @@ where
                 .await
             },
         )
-        .await
+        .await;
     })
 }

@@ -22,5 +22,5 @@ fn mail(&self, order: Order) -> Result<(), Error> {
     .part(&order.customer.id)
     .idem(&*&(self.idem))
     .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
-    ::idem_runtime::__private::run_sync(__idem_call, move || -> Result<(), Error> { send(order) })
+    return ::idem_runtime::__private::run_sync(__idem_call, move || -> Result<(), Error> { send(order) });
 }
