@@ -1,10 +1,11 @@
 //! The typed shell of one call: what the attribute's expansion hands over, and the few places that know the job's
 //! own types. Everything behind it is not generic.
 
-use std::{any::type_name, fmt::Display, future::Future, marker::PhantomData, ops::Deref, pin::Pin};
+use std::{any::type_name, fmt::Display, future::Future, marker::PhantomData, ops::Deref};
 
 use crate::{
     block_on::block_on,
+    drive::Drive,
     error::Error,
     fingerprint::{Fingerprint, Fingerprinter},
     idem::Idem,
@@ -222,28 +223,6 @@ impl<R, E> Edge<R, E> {
         }
     }
 
-    /// [`ending`](Self::ending), for a body that may have been dropped: `None`.
-    #[inline(never)]
-    fn conclude(
-        &self,
-        returned: &mut Option<R>,
-        classify: impl FnOnce(&E) -> Option<OnError>,
-    ) -> Option<Ending> {
-        let (kept, ending) = self.ending(returned.take()?, classify);
-        *returned = Some(kept);
-        Some(ending)
-    }
-
-    /// The answer of a body that ran: what it returned, unless that could not be recorded.
-    #[inline(never)]
-    fn hand_on(&self, returned: Option<R>, refused: Option<Error>) -> R {
-        match (returned, refused) {
-            (Some(returned), None) => returned,
-            (_, Some(error)) => (self.refuse)(error),
-            (None, None) => unreachable!("a body that was dropped is refused"),
-        }
-    }
-
     /// What the body's return means for the claim.
     pub(crate) fn ending(&self, returned: R, classify: impl FnOnce(&E) -> Option<OnError>) -> (R, Ending) {
         let mut classify = Some(classify);
@@ -267,7 +246,7 @@ pub fn run<R, T, E, B>(call: Call<R, T, E>, body: B) -> impl Future<Output = R>
 where
     B: AsyncFnOnce() -> R,
 {
-    drive(call, |_| None, Box::pin(body()), type_name::<B>())
+    Drive::new(call, |_| None, Box::pin(body()), type_name::<B>())
 }
 
 /// `run` with a function that judges the error.
@@ -279,45 +258,7 @@ pub fn run_classified<R, T, E, B>(
 where
     B: AsyncFnOnce() -> R,
 {
-    drive(call, |error| Some(classify(error)), Box::pin(body()), type_name::<B>())
-}
-
-async fn drive<R, T, E>(
-    call: Call<R, T, E>,
-    classify: impl FnOnce(&E) -> Option<OnError>,
-    body: Pin<Box<impl Future<Output = R>>>,
-    place: &'static str,
-) -> R {
-    let Call { ticket, edge, .. } = call;
-    let mut execution = match edge.answer(admission(ticket, place).await) {
-        Ok(execution) => execution,
-        Err(answer) => return answer,
-    };
-    let mut returned = execution.attend(body).await;
-    let ending = edge.conclude(&mut returned, classify);
-    let refused = settling(execution, ending).await;
-    edge.hand_on(returned, refused)
-}
-
-// What is large is made in functions that have returned when the body runs: the frame of `drive` stays below it, once
-// for each job that calls another.
-
-#[inline(never)]
-fn admission(ticket: Box<Ticket>, place: &'static str) -> Pin<Box<impl Future<Output = Admission>>> {
-    Box::pin(run::admit(*ticket, place))
-}
-
-#[inline(never)]
-fn settling(
-    execution: Box<Execution>,
-    ending: Option<Ending>,
-) -> Pin<Box<impl Future<Output = Option<Error>>>> {
-    Box::pin(async {
-        match ending {
-            Some(ending) => execution.settle(ending).await.err(),
-            None => Some(execution.dropped()),
-        }
-    })
+    Drive::new(call, |error| Some(classify(error)), Box::pin(body()), type_name::<B>())
 }
 
 #[inline(never)]
@@ -326,7 +267,7 @@ fn admit_now(ticket: Box<Ticket>, place: &'static str) -> Admission {
 }
 
 #[inline(never)]
-fn settle_now(execution: Box<Execution>, ending: Ending) -> Result<(), Error> {
+fn settle_now(execution: Box<Execution>, ending: Ending) -> Option<Error> {
     block_on(execution.settle(ending))
 }
 
@@ -362,8 +303,8 @@ where
     let returned = execution.attend_sync(body);
     let (returned, ending) = edge.ending(returned, classify);
     match settle_now(execution, ending) {
-        Ok(()) => returned,
-        Err(error) => {
+        None => returned,
+        Some(error) => {
             drop(returned);
             (edge.refuse)(error)
         }
