@@ -16,18 +16,22 @@ where
     'a: 'async_trait,
 {
     ::std::boxed::Box::pin(async move {
-        let __idem_call = ::idem_runtime::__private::stored::<Result<u64, Error>>({
-            static JOB: ::idem_runtime::__private::Job = ::idem_runtime::__private::Job::lock_first(
-                "job",
-                &["job:", ""],
-                ::core::module_path!(),
-                ::core::file!(),
-                ::core::line!(),
-            );
-            ::idem_runtime::__private::inventory::submit! { ::idem_runtime::__private::JobRef(&JOB) }
-            &JOB
-        })
-        .part(&id)
+        let __idem_call = ::idem_runtime::__private::stored::<Result<u64, Error>>(
+            ::idem_runtime::__private::Ticket::new({
+                static JOB: ::idem_runtime::__private::Job = ::idem_runtime::__private::Job::lock_first(
+                    "job",
+                    &["job:", ""],
+                    ::core::module_path!(),
+                    ::core::file!(),
+                    ::core::line!(),
+                );
+                ::idem_runtime::__private::inventory::submit! { ::idem_runtime::__private::JobRef(&JOB) }
+                &JOB
+            })
+            .part(match &id {
+                __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+            }),
+        )
         .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
         ::idem_runtime::__private::run_classified(
             __idem_call,

@@ -12,21 +12,29 @@ pub(crate) fn job<T: KeyPart, U>(&mut self, other: U, mut id: T, name: &mut Stri
 where
     U: Default,
 {
-    let __idem_call = ::idem_runtime::__private::stored::<Result<(), Error>>({
-        static JOB: ::idem_runtime::__private::Job = ::idem_runtime::__private::Job::lock_first(
-            "job",
-            &["job:", ":", ":", ""],
-            ::core::module_path!(),
-            ::core::file!(),
-            ::core::line!(),
-        )
-        .keyed_by_self();
-        ::idem_runtime::__private::inventory::submit! { ::idem_runtime::__private::JobRef(&JOB) }
-        &JOB
-    })
-    .part(&id)
-    .part(&name)
-    .part(&self.0)
+    let __idem_call = ::idem_runtime::__private::stored::<Result<(), Error>>(
+        ::idem_runtime::__private::Ticket::new({
+            static JOB: ::idem_runtime::__private::Job = ::idem_runtime::__private::Job::lock_first(
+                "job",
+                &["job:", ":", ":", ""],
+                ::core::module_path!(),
+                ::core::file!(),
+                ::core::line!(),
+            )
+            .keyed_by_self();
+            ::idem_runtime::__private::inventory::submit! { ::idem_runtime::__private::JobRef(&JOB) }
+            &JOB
+        })
+        .part(match &id {
+            __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+        })
+        .part(match &name {
+            __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+        })
+        .part(match &self.0 {
+            __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+        }),
+    )
     .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
     ::idem_runtime::__private::run_sync(__idem_call, move || -> Result<(), Error> { Ok(()) })
 }
@@ -39,5 +47,9 @@ pub(crate) fn job_key<T: KeyPart>(
     id: &T,
     name: &String,
 ) -> ::core::result::Result<::idem_runtime::Key, ::idem_runtime::Error> {
-    ::idem_runtime::__private::render(&["job:", ":", ":", ""]).part(&id).part(&name).part(&self.0).finish()
+    ::idem_runtime::__private::render(&["job:", ":", ":", ""])
+        .part(::idem_runtime::__private::Part(&id).again())
+        .part(::idem_runtime::__private::Part(&name).again())
+        .part(::idem_runtime::__private::Part(&self.0).again())
+        .finish()
 }

@@ -11,6 +11,16 @@ where
     Vec<T>: ::idem_runtime::KeyPart,
 {
     fn write(&self, out: &mut ::idem_runtime::KeyWriter) {
-        ::idem_runtime::KeyWriter::fields(out, &[&self.first, &self.second]);
+        ::idem_runtime::KeyWriter::fields(
+            out,
+            &[
+                match &self.first {
+                    __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+                },
+                match &self.second {
+                    __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+                },
+            ],
+        );
     }
 }

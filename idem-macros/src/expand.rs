@@ -53,14 +53,14 @@ impl<'a> Tokens<'a> {
         Self { plan, span, krate: relocate(plan.krate.to_token_stream(), span), call }
     }
 
-    /// `let __idem_call = stored::<Ret>({ static JOB … &JOB }).part(&user_id)…;`
+    /// `let __idem_call = stored::<Ret>(Ticket::new({ static JOB … &JOB }).part(…)…)…;`
     fn head(&self) -> TokenStream {
         let Self { plan, span, krate, call } = self;
         let output = &plan.function.output;
         let constructor = Ident::new(if plan.stores() { "stored" } else { "unstored" }, *span);
         let (job, describe) = (self.job(), self.describe());
         let parts = plan.parts.iter().map(|part| {
-            let value = borrow(part);
+            let value = key_part(krate, &borrow(part));
             quote_spanned!(*span=> .part(#value))
         });
         let fingerprint = plan.fingerprint.iter().map(|part| {
@@ -79,12 +79,14 @@ impl<'a> Tokens<'a> {
         });
         quote_spanned! {*span=>
             #(#guarded)*
-            let #call = #krate::__private::#constructor::<#output>({
-                static JOB: #krate::__private::Job = #job;
-                #krate::__private::inventory::submit! { #krate::__private::JobRef(&JOB) }
-                &JOB
-            })
-            #(#parts)* #(#fingerprint)* #(#idem)* #describe;
+            let #call = #krate::__private::#constructor::<#output>(
+                #krate::__private::Ticket::new({
+                    static JOB: #krate::__private::Job = #job;
+                    #krate::__private::inventory::submit! { #krate::__private::JobRef(&JOB) }
+                    &JOB
+                })
+                #(#parts)* #(#fingerprint)* #(#idem)*
+            )#describe;
         }
     }
 
@@ -309,7 +311,7 @@ impl<'a> Tokens<'a> {
         let texts = &plan.texts;
         let parts = plan.parts.iter().map(|part| {
             let value = relocate(borrow(part), span);
-            quote_spanned!(span=> .part(#value))
+            quote_spanned!(span=> .part(#krate::__private::Part(#value).again()))
         });
         Some(quote_spanned! {span=>
             #signature {
@@ -329,6 +331,14 @@ fn borrow(part: &Borrow) -> TokenStream {
     let Borrow { root, fields } = part;
     let at = Span::call_site().located_at(root.span());
     quote_spanned!(at=> & #root #(.#fields)*)
+}
+
+/// `match &user_id { part => Part(part).of(part) }`, where the value stands: a type that cannot be in a key has an `of`
+/// of its own, which says so.
+pub(crate) fn key_part(krate: &TokenStream, value: &TokenStream) -> TokenStream {
+    let at = value.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span());
+    let part = local("__idem_part", at);
+    quote_spanned!(at=> match #value { #part => #krate::__private::Part(#part).of(#part) })
 }
 
 /// The same tokens at one span, but for `$crate`, whose context is its meaning.

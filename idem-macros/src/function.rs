@@ -64,13 +64,9 @@ impl Parameter<'_> {
 }
 
 impl Function {
-    /// Reads the item, and refuses what cannot be a job. `None` where nothing more can be said of it.
+    /// Reads the item. `None` where it is no function with a body, and nothing more can be said of it.
     pub(crate) fn parse(item: TokenStream, errors: &mut Errors) -> Option<Self> {
-        let function = errors.take(Self::read.parse2(item))?;
-        errors.take(function.check_attributes());
-        errors.take(function.check_signature());
-        errors.take(function.check_output());
-        Some(function)
+        errors.take(Self::read.parse2(item))
     }
 
     fn read(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -90,78 +86,15 @@ impl Function {
         Ok(Self { attrs, vis, sig, body, output, flavor })
     }
 
-    fn check_attributes(&self) -> syn::Result<()> {
-        for attr in &self.attrs {
-            let Some(name) = attr.path().segments.last() else { continue };
-            if name.ident == "track_caller" {
-                return Err(syn::Error::new_spanned(
-                    attr,
-                    "`#[track_caller]` cannot reach the body, which runs behind the claim\n\
-                     pass the location as a parameter, or remove the attribute",
-                ));
-            }
-            if name.ident == "idempotent" {
-                return Err(syn::Error::new_spanned(
-                    attr,
-                    "a second `#[idempotent]` on one function\n\
-                     one job has one key; call a second function where two are meant",
-                ));
-            }
-        }
-        Ok(())
+    /// The attributes whose path ends in a name.
+    pub(crate) fn attributes_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Attribute> {
+        let is_named =
+            move |attr: &&Attribute| attr.path().segments.last().is_some_and(|last| last.ident == name);
+        self.attrs.iter().filter(is_named)
     }
 
-    fn check_signature(&self) -> syn::Result<()> {
-        let Signature { constness, abi, variadic, .. } = &self.sig;
-        if let Some(constness) = constness {
-            let fact =
-                "a `const fn` cannot be idempotent: its calls reach a store, at run time\nremove `const`";
-            return Err(syn::Error::new(constness.span, fact));
-        }
-        if let Some(variadic) = variadic {
-            return Err(syn::Error::new_spanned(variadic, "a variadic function cannot be idempotent"));
-        }
-        if let Some(abi) = abi {
-            return Err(syn::Error::new_spanned(
-                abi,
-                "an `extern` function cannot be idempotent: foreign code cannot take its `Result`\n\
-                 annotate a Rust function and call it from this one",
-            ));
-        }
-        Ok(())
-    }
-
-    fn check_output(&self) -> syn::Result<()> {
-        if matches!(self.sig.output, ReturnType::Default) {
-            return Err(syn::Error::new(
-                self.sig.ident.span(),
-                format!(
-                    "`{}` returns nothing, and an `#[idempotent]` function returns `Result<T, E>`: \
-                     a call that is refused is an `Err`\nwrite `-> Result<(), E>` with `E: From<idem_runtime::Error>`",
-                    self.sig.ident
-                ),
-            ));
-        }
-        if let Type::Never(never) = &self.output {
-            return Err(syn::Error::new_spanned(
-                never,
-                "an `#[idempotent]` function returns `Result<T, E>`, and this one never returns\n\
-                 a job that does not end has nothing to record",
-            ));
-        }
-        let Some(span) = find_impl(&self.output) else { return Ok(()) };
-        let future = matches!(&self.output, Type::ImplTrait(ty) if ty.to_token_stream().to_string().contains("Future"));
-        let remedy = if future {
-            "for a future write `async fn` or return `Pin<Box<dyn Future<Output = Result<T, E>> + Send>>`"
-        } else {
-            "name the type, or box it"
-        };
-        Err(syn::Error::new(
-            span,
-            format!(
-                "`impl Trait` cannot be stored and read back, so an `#[idempotent]` function cannot return it\n{remedy}"
-            ),
-        ))
+    pub(crate) fn returns_nothing(&self) -> bool {
+        matches!(self.sig.output, ReturnType::Default)
     }
 
     /// Every name that the parameters bind, in order.

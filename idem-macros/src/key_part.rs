@@ -3,13 +3,14 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
-    Attribute, Data, DeriveInput, Fields, Generics, LitStr, Member, Path, Type, Variant, ext::IdentExt,
-    parse_quote, parse_quote_spanned, spanned::Spanned,
+    Attribute, Data, DeriveInput, Fields, Generics, LitStr, Member, Path, Type, TypeParamBound, Variant,
+    WherePredicate, ext::IdentExt, meta::ParseNestedMeta, parse_quote, parse_quote_spanned, spanned::Spanned,
 };
 
 use crate::{
     errors::{Errors, list},
-    function::mentions,
+    expand::key_part,
+    function::{mentions, ungrouped},
 };
 
 /// What the derive writes, once the checks have passed.
@@ -25,6 +26,8 @@ enum Text {
     Display(Span),
     Fields(Vec<(Member, Type)>),
     Variants(Vec<(Ident, LitStr)>),
+    /// There is none, and that is reported.
+    Nothing,
 }
 
 pub(crate) fn derive(item: TokenStream) -> TokenStream {
@@ -34,10 +37,14 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
     };
     let mut errors = Errors::default();
     let part = Part::new(input, &mut errors);
-    match (errors.finish(), part) {
-        (Ok(()), Some(part)) => part.expand(),
-        (Err(error), _) => error.to_compile_error(),
-        (Ok(()), None) => TokenStream::new(),
+    match errors.finish() {
+        Ok(()) => part.expand(),
+        Err(error) => {
+            let error = error.to_compile_error();
+            // It is a part all the same, or each key that it stands in would be reported as well.
+            let part = Part { text: Text::Nothing, ..part }.expand();
+            quote!(#error #part)
+        }
     }
 }
 
@@ -95,10 +102,13 @@ impl Words {
                 if !place.words().iter().any(|(known, _)| *known == word) {
                     return Err(meta.error(place.unknown(&word)));
                 }
-                match word.as_str() {
-                    "display" => words.display = Some(meta.path.span()),
-                    "rename" => words.rename = Some(meta.value()?.parse()?),
-                    _ => words.krate = Some(meta.value()?.call(Path::parse_mod_style)?),
+                let again = match word.as_str() {
+                    "display" => words.display.replace(meta.path.span()).is_some(),
+                    "rename" => words.rename.replace(text_in(&meta)?).is_some(),
+                    _ => words.krate.replace(meta.value()?.call(Path::parse_mod_style)?).is_some(),
+                };
+                if again {
+                    return Err(meta.error(format!("`{word}` is given twice; keep one of them")));
                 }
                 Ok(())
             });
@@ -108,25 +118,38 @@ impl Words {
     }
 }
 
+/// The text of `rename = "…"`.
+fn text_in(meta: &ParseNestedMeta<'_>) -> syn::Result<LitStr> {
+    let value = meta.value()?;
+    if value.peek(LitStr) {
+        return value.parse();
+    }
+    Err(value.error("the text of a variant is a string: write `rename = \"…\"`"))
+}
+
 impl Part {
-    fn new(input: DeriveInput, errors: &mut Errors) -> Option<Self> {
-        let DeriveInput { attrs, ident: name, mut generics, data, .. } = input;
+    fn new(input: DeriveInput, errors: &mut Errors) -> Self {
+        let DeriveInput { attrs, ident: name, generics, data, .. } = input;
         let words = Words::read(&attrs, Place::Type, errors);
         let krate = words.krate.unwrap_or_else(|| parse_quote!(::idem_runtime));
-        let text = text(data, &name, words.display, errors)?;
-        for bound in text.bounds(&generics, &krate) {
-            generics.make_where_clause().predicates.push(bound);
-        }
-        Some(Self { name, generics, krate, text })
+        let text = text(data, &name, words.display, errors);
+        Self { name, generics, krate, text }
     }
 
     fn expand(&self) -> TokenStream {
         let Self { name, generics, krate, text } = self;
-        let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
+        let mut bounded = generics.clone();
+        for bound in text.bounds(generics, krate) {
+            bounded.make_where_clause().predicates.push(bound);
+        }
+        let (impl_generics, ty_generics, where_clause) = bounded.split_for_impl();
         let out = Ident::new("out", Span::mixed_site());
-        let body = text.write(krate, &out);
+        let body = text.write(krate, generics, &out);
+        // Where it is generic, what its fields lack is to be told of them.
+        let quiet = generics.type_params().next().is_none().then(|| quote!(#[diagnostic::do_not_recommend]));
         quote! {
             #[automatically_derived]
+            #quiet
             impl #impl_generics #krate::KeyPart for #name #ty_generics #where_clause {
                 fn write(&self, #out: &mut #krate::KeyWriter) {
                     #body
@@ -136,26 +159,27 @@ impl Part {
     }
 }
 
-fn text(data: Data, name: &Ident, display: Option<Span>, errors: &mut Errors) -> Option<Text> {
+fn text(data: Data, name: &Ident, display: Option<Span>, errors: &mut Errors) -> Text {
     let display = display.map(Text::Display);
     match data {
         Data::Union(data) => {
             let fact = "a union cannot be part of a key: which of its fields holds the value is not known\n\
                         implement `KeyPart` by hand, or use an enum";
             errors.at(data.union_token.span, fact);
-            None
+            Text::Nothing
         }
         Data::Struct(data) => {
             check_fields(&data.fields, errors);
-            if display.is_some() {
+            if let Some(display) = display {
                 return display;
             }
+            check_phantoms(name, &data.fields, errors);
             if data.fields.is_empty() {
                 let fact = format!("`{name}` has no fields, so its values cannot tell one key from another");
                 errors.at(name.span(), format!("{fact}\nwrite the text into the key itself"));
             }
             let members = data.fields.members();
-            Some(Text::Fields(members.zip(data.fields.iter().map(|field| field.ty.clone())).collect()))
+            Text::Fields(members.zip(data.fields.iter().map(|field| field.ty.clone())).collect())
         }
         Data::Enum(data) => {
             if data.variants.is_empty() && display.is_none() {
@@ -170,7 +194,7 @@ fn text(data: Data, name: &Ident, display: Option<Span>, errors: &mut Errors) ->
                 .filter_map(|variant| text_of(variant, display.is_some(), errors))
                 .collect();
             check_distinct(&variants, errors);
-            Some(display.unwrap_or(Text::Variants(variants)))
+            display.unwrap_or(Text::Variants(variants))
         }
     }
 }
@@ -178,6 +202,23 @@ fn text(data: Data, name: &Ident, display: Option<Span>, errors: &mut Errors) ->
 fn check_fields(fields: &Fields, errors: &mut Errors) {
     for field in fields {
         Words::read(&field.attrs, Place::Field, errors);
+    }
+}
+
+/// A marker of a type has no text, so a value for one type would be written as that for another.
+fn check_phantoms(name: &Ident, fields: &Fields, errors: &mut Errors) {
+    for field in fields {
+        if let Type::Path(path) = ungrouped(&field.ty)
+            && path.path.segments.last().is_some_and(|last| last.ident == "PhantomData")
+        {
+            errors.push(syn::Error::new_spanned(
+                &field.ty,
+                format!(
+                    "`PhantomData` has no text, so values of `{name}` for different types could render one key\n\
+                     write `#[key_part(display)]` on `{name}` with a `Display` that tells them apart, or implement `KeyPart` by hand"
+                ),
+            ));
+        }
     }
 }
 
@@ -223,7 +264,7 @@ impl Text {
         match self {
             Self::Display(_) if generics.type_params().next().is_none() => Vec::new(),
             Self::Display(span) => vec![parse_quote_spanned!(*span=> Self: ::core::fmt::Display)],
-            Self::Variants(_) => Vec::new(),
+            Self::Variants(_) | Self::Nothing => Vec::new(),
             Self::Fields(fields) => {
                 let dependent = |ty: &Type| {
                     let is_type = |param: &&syn::GenericParam| matches!(param, syn::GenericParam::Type(_));
@@ -235,7 +276,7 @@ impl Text {
         }
     }
 
-    fn write(&self, krate: &Path, out: &Ident) -> TokenStream {
+    fn write(&self, krate: &Path, generics: &Generics, out: &Ident) -> TokenStream {
         match self {
             Self::Display(span) => {
                 let span = Span::call_site().located_at(*span);
@@ -246,16 +287,45 @@ impl Text {
                 quote!(#krate::KeyWriter::write_str(#out, match self { #(#arms)* });)
             }
             Self::Fields(fields) => {
-                let borrowed = fields.iter().map(|(member, ty)| {
+                let values = fields.iter().map(|(member, ty)| {
                     let span = Span::call_site().located_at(ty.span());
-                    quote_spanned!(span=> &self.#member)
+                    let by = if is_unsized(ty, generics) {
+                        quote_spanned!(span=> &&)
+                    } else {
+                        quote_spanned!(span=> &)
+                    };
+                    key_part(&krate.to_token_stream(), &quote_spanned!(span=> #by self.#member))
                 });
-                if let [(_, ty)] = &fields[..] {
-                    let span = Span::call_site().located_at(ty.span());
-                    return quote_spanned!(span=> #krate::KeyPart::write(#(#borrowed)*, #out););
+                if let [_] = &fields[..] {
+                    return quote!(#krate::KeyPart::write(#(#values)*, #out););
                 }
-                quote!(#krate::KeyWriter::fields(#out, &[#(#borrowed),*]);)
+                quote!(#krate::KeyWriter::fields(#out, &[#(#values),*]);)
             }
+            Self::Nothing => quote!(let _ = #out;),
         }
     }
+}
+
+/// Whether a field's type has no size, as the last field's may have none: then a reference to it stands for it.
+fn is_unsized(ty: &Type, generics: &Generics) -> bool {
+    let unbounded = |name: &Ident| {
+        generics.type_params().any(|param| param.ident == *name && param.bounds.iter().any(is_maybe_sized))
+            || generics.where_clause.iter().flat_map(|clause| &clause.predicates).any(|predicate| {
+                matches!(predicate, WherePredicate::Type(predicate)
+                    if is_ident(&predicate.bounded_ty, name) && predicate.bounds.iter().any(is_maybe_sized))
+            })
+    };
+    match ungrouped(ty) {
+        Type::Slice(_) | Type::TraitObject(_) => true,
+        Type::Path(path) => path.path.get_ident().is_some_and(|name| name == "str" || unbounded(name)),
+        _ => false,
+    }
+}
+
+fn is_ident(ty: &Type, name: &Ident) -> bool {
+    matches!(ungrouped(ty), Type::Path(path) if path.path.is_ident(name))
+}
+
+fn is_maybe_sized(bound: &TypeParamBound) -> bool {
+    matches!(bound, TypeParamBound::Trait(bound) if bound.maybe.is_some())
 }

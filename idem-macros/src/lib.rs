@@ -10,6 +10,8 @@ mod expand;
 mod function;
 mod key_fn;
 mod key_part;
+#[cfg(test)]
+mod mistakes;
 mod plan;
 mod template;
 mod transaction;

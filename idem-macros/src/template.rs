@@ -1,6 +1,8 @@
 //! Key templates, as pure strings: fixed text, placeholders, and what can be wrong with them.
 
 mod fault;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod laws;
 mod scan;
 
 use std::ops::Range;
@@ -20,6 +22,8 @@ const TEXT_LIMIT: usize = 189;
 pub(crate) struct Template {
     pub(crate) texts: Vec<String>,
     pub(crate) placeholders: Vec<Placeholder>,
+    /// Fixed text that looks like a placeholder of another language, and names no parameter as it stands.
+    pub(crate) suspects: Vec<Placeholder>,
     /// Whether a placeholder was meant and could not be read; its fault is reported.
     broken: bool,
 }
@@ -37,6 +41,8 @@ pub(crate) struct Placeholder {
 pub(crate) struct Scope<'a> {
     pub(crate) function: &'a str,
     pub(crate) parameters: &'a [String],
+    /// Whether one key for all calls is meant, so that no word of it stands for a value.
+    pub(crate) singleton: bool,
 }
 
 impl Placeholder {
@@ -57,7 +63,7 @@ impl Placeholder {
 impl Template {
     /// Reads a template. What can be read stands in the result even beside faults, so that other checks go on.
     pub(crate) fn parse(source: &str, scope: &Scope<'_>) -> (Self, Vec<Fault>) {
-        let (pieces, mut faults) = Scan::run(source, scope);
+        let Scan { pieces, mut faults, suspects, .. } = Scan::run(source, scope);
         if source.is_empty() {
             faults.push(Fault::say(
                 0..0,
@@ -74,7 +80,7 @@ impl Template {
                 "",
             ));
         }
-        let template = Self::assemble(pieces);
+        let template = Self::assemble(pieces, suspects);
         let bytes: usize = template.texts.iter().map(String::len).sum();
         if bytes > TEXT_LIMIT {
             faults.push(Fault::say(
@@ -86,8 +92,9 @@ impl Template {
         (template, faults)
     }
 
-    fn assemble(pieces: Vec<Piece>) -> Self {
-        let mut template = Self { texts: vec![String::new()], placeholders: Vec::new(), broken: false };
+    fn assemble(pieces: Vec<Piece>, suspects: Vec<Placeholder>) -> Self {
+        let mut template =
+            Self { texts: vec![String::new()], placeholders: Vec::new(), suspects, broken: false };
         for piece in pieces {
             match piece {
                 Piece::Text(text) => {
@@ -128,15 +135,15 @@ impl Template {
     }
 }
 
-/// What was meant as placeholders in a template without one: `users:{user}`, `users:user_id`.
+/// What was meant as placeholders in a template without one: `users:{user}`, `users:@user_id`.
 fn meant(source: &str, scope: &Scope<'_>) -> Vec<Edit> {
     let mut edits = Vec::new();
     let mut at = 0;
     for segment in source.split(SEPARATORS) {
-        let inner = segment.strip_prefix('{').and_then(|inner| inner.strip_suffix('}'));
-        let name = inner
-            .filter(|inner| path(inner).is_some())
-            .or_else(|| Some(segment).filter(|name| scope.knows(name)));
+        let braced = segment.strip_prefix('{').and_then(|inner| inner.strip_suffix('}'));
+        let bare = segment.trim_matches(|c: char| !c.is_alphanumeric() && c != '_');
+        let name =
+            braced.filter(|inner| path(inner).is_some()).or(Some(bare).filter(|name| scope.knows(name)));
         if let Some(name) = name
             && at > 0
         {

@@ -6,10 +6,7 @@ use std::{any::type_name, fmt::Display, future::Future, marker::PhantomData, ops
 use crate::{
     block_on::block_on,
     error::Error,
-    fingerprint::{Fingerprint, Fingerprinter},
-    idem::Idem,
-    job::{Job, OnError},
-    key::{KeyPart, Rendering, render},
+    job::OnError,
     result::{Encoded, Stored},
     run::{self, Admission, Ending, Execution, Ticket},
 };
@@ -73,13 +70,16 @@ type Replay<R> = fn(Option<&str>) -> Option<Result<R, serde_json::Error>>;
 /// Looks into what the body returned: the encoded value of an `Ok`, or a call with the `Err`.
 type Inspect<R, E> = fn(R, &mut dyn FnMut(&E)) -> (R, Option<Encoded>);
 
+/// An error's words for the row, where it has some.
+type Words<E> = fn(&E) -> Option<String>;
+
 /// The places that know the job's types, as plain functions.
 pub(crate) struct Edge<R, E> {
     pub(crate) refuse: fn(Error) -> R,
     replay: Replay<R>,
     inspect: Inspect<R, E>,
     wanted: fn() -> &'static str,
-    describe: Option<fn(&E) -> Option<String>>,
+    describe: Words<E>,
 }
 
 impl<R: JobResult> Edge<R, R::Err>
@@ -92,7 +92,7 @@ where
             replay,
             inspect,
             wanted: type_name::<R::Ok>,
-            describe: None,
+            describe: |_| None,
         }
     }
 }
@@ -112,7 +112,7 @@ impl<R, T, E> std::fmt::Debug for Call<R, T, E> {
 }
 
 /// A call whose result is stored and replayed. The one place for a job's bounds.
-pub fn stored<R>(job: &'static Job) -> Call<R, R::Ok, R::Err>
+pub fn stored<R>(ticket: Ticket) -> Call<R, R::Ok, R::Err>
 where
     R: JobResult,
     R::Ok: Stored,
@@ -126,16 +126,18 @@ where
         },
         |returned, failed| inspect(returned, failed, Encoded::of),
     );
-    Call::new(job, edge)
+    Call { ticket, edge, value: PhantomData }
 }
 
 /// A call whose result is not stored (`replay = false`).
-pub fn unstored<R>(job: &'static Job) -> Call<R, R::Ok, R::Err>
+pub fn unstored<R>(ticket: Ticket) -> Call<R, R::Ok, R::Err>
 where
     R: JobResult,
     R::Err: JobError,
 {
-    Call::new(job, Edge::new(|_| None, |returned, failed| inspect(returned, failed, |_| Encoded::Unwanted)))
+    let inspect =
+        |returned, failed: &mut dyn FnMut(&R::Err)| inspect(returned, failed, |_| Encoded::Unwanted);
+    Call { ticket, edge: Edge::new(|_| None, inspect), value: PhantomData }
 }
 
 /// Whether `T` is `()`, without asking `T: 'static`.
@@ -160,46 +162,9 @@ fn inspect<R: JobResult>(
 }
 
 impl<R, T, E> Call<R, T, E> {
-    fn new(job: &'static Job, edge: Edge<R, E>) -> Self {
-        let ticket = Ticket {
-            job,
-            idem: None,
-            key: render(job.template()),
-            fingerprint: Fingerprinter::default(),
-            problem: None,
-        };
-        Self { ticket, edge, value: PhantomData }
-    }
-
-    /// The next placeholder's value.
-    pub fn part<K: KeyPart + ?Sized>(mut self, value: &K) -> Self {
-        self.ticket.key = Rendering::part(self.ticket.key, value);
-        self
-    }
-
-    /// The next value that must be equal under an equal key.
-    pub fn fingerprint<F: Fingerprint + ?Sized>(mut self, value: &F) -> Self {
-        match value.canonical() {
-            Ok(json) => self.ticket.fingerprint.add(&json),
-            Err(error) => {
-                self.ticket.problem.get_or_insert_with(|| Error::InvalidKey {
-                    template: self.ticket.job.shape().to_owned(),
-                    reason: format!("its fingerprint cannot be taken: {error}"),
-                });
-            }
-        }
-        self
-    }
-
-    /// The `Idem` to use in place of the installed one.
-    pub fn idem(mut self, idem: &Idem) -> Self {
-        self.ticket.idem = Some(idem.clone());
-        self
-    }
-
     /// How the job's error is put into words.
-    pub fn describe(mut self, words: fn(&E) -> Option<String>) -> Self {
-        self.edge.describe = Some(words);
+    pub fn describe(mut self, words: Words<E>) -> Self {
+        self.edge.describe = words;
         self
     }
 }
@@ -226,10 +191,7 @@ impl<R, E> Edge<R, E> {
         let mut classify = Some(classify);
         let mut failure = (None, None);
         let (returned, encoded) = (self.inspect)(returned, &mut |error| {
-            failure = (
-                classify.take().and_then(|classify| classify(error)),
-                self.describe.and_then(|describe| describe(error)),
-            );
+            failure = (classify.take().and_then(|classify| classify(error)), (self.describe)(error));
         });
         let ending = match encoded {
             Some(result) => Ending::Completed(result),

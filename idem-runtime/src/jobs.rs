@@ -91,15 +91,13 @@ impl std::error::Error for Overlaps {}
 
 /// All pairs that can share a key, in the order of their places.
 pub(crate) fn overlaps() -> Vec<Overlap> {
-    let mut jobs: Vec<&'static Job> = all().collect();
-    jobs.sort_unstable_by_key(|job| (job.path(), job.location()));
+    let mut jobs: Vec<(&'static Job, Vec<Segment>)> =
+        all().map(|job| (job, segments(job.template()))).collect();
+    jobs.sort_unstable_by_key(|(job, _)| (job.path(), job.location()));
     let mut pairs = Vec::new();
-    for (at, &first) in jobs.iter().enumerate() {
-        for &second in &jobs[at + 1..] {
-            if can_meet(first.template(), second.template())
-                && !allowed(first, second)
-                && !allowed(second, first)
-            {
+    for (at, (first, ours)) in jobs.iter().enumerate() {
+        for (second, theirs) in &jobs[at + 1..] {
+            if can_meet(ours, theirs) && !allowed(first, second) && !allowed(second, first) {
                 pairs.push(Overlap { first, second });
             }
         }
@@ -120,9 +118,8 @@ fn allowed(job: &Job, other: &Job) -> bool {
 }
 
 /// Whether two templates can render the same text.
-fn can_meet(a: &[&str], b: &[&str]) -> bool {
-    let (a, b) = (segments(a), segments(b));
-    a.len() == b.len() && iter::zip(&a, &b).all(|(a, b)| a.separator == b.separator && can_be_equal(a, b))
+fn can_meet(a: &[Segment], b: &[Segment]) -> bool {
+    a.len() == b.len() && iter::zip(a, b).all(|(a, b)| a.separator == b.separator && can_be_equal(a, b))
 }
 
 /// What stands between two separators: a literal, or a placeholder with fixed text around it.
@@ -173,7 +170,11 @@ fn holds(literal: &str, before: &str, after: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::can_meet;
+    use super::segments;
+
+    fn can_meet(a: &[&str], b: &[&str]) -> bool {
+        super::can_meet(&segments(a), &segments(b))
+    }
 
     #[test]
     fn templates_meet_exactly_if_their_segments_can_be_equal() {

@@ -2,6 +2,9 @@
 
 #[cfg(any(feature = "chrono", feature = "time", feature = "jiff"))]
 mod dates;
+#[cfg(test)]
+mod laws;
+pub mod refused;
 
 use std::{
     fmt::{self, Display, Write as _},
@@ -138,18 +141,18 @@ pub struct Rendering {
 /// Begins the key of a template.
 #[doc(hidden)]
 pub fn render(template: &'static [&'static str]) -> Rendering {
-    let mut writer = KeyWriter { text: String::with_capacity(64), nested: false, compound: false };
+    let mut writer = KeyWriter::new(String::with_capacity(64), false);
     writer.text.push_str(template.first().copied().unwrap_or_default());
     Rendering { template, writer, parts: 0, problem: None }
 }
 
 impl Rendering {
     /// Writes the next placeholder's value and the fixed text behind it.
-    pub fn part<K: KeyPart + ?Sized>(mut self, value: &K) -> Self {
+    pub fn part(mut self, value: &dyn KeyPart) -> Self {
         let start = self.writer.text.len();
         value.write(&mut self.writer);
         self.parts += 1;
-        if self.writer.text.len() == start || self.writer.has_empty_field(start) {
+        if self.writer.text.len() == start || self.writer.has_empty_field {
             self.problem.get_or_insert_with(|| {
                 format!(
                     "the value of placeholder {} is empty, so different jobs would share a key",
@@ -182,9 +185,15 @@ pub struct KeyWriter {
     nested: bool,
     /// Whether a struct was written here.
     compound: bool,
+    /// Whether it has an empty field, itself or inside of another.
+    has_empty_field: bool,
 }
 
 impl KeyWriter {
+    fn new(text: String, nested: bool) -> Self {
+        Self { text, nested, compound: false, has_empty_field: false }
+    }
+
     /// Writes a text. Several writes of one value simply follow one another.
     pub fn write_str(&mut self, text: &str) {
         let nested = self.nested;
@@ -211,8 +220,9 @@ impl KeyWriter {
             if at > 0 {
                 self.text.push(',');
             }
-            let mut inner = KeyWriter { text: String::new(), nested: true, compound: false };
+            let mut inner = KeyWriter::new(String::new(), true);
             field.write(&mut inner);
+            self.has_empty_field |= inner.text.is_empty() || inner.has_empty_field;
             if inner.compound {
                 self.escape(&inner.text, |c| matches!(c, ',' | '%'));
             } else {
@@ -233,11 +243,6 @@ impl KeyWriter {
             rest = &rest[at + width..];
         }
         self.text.push_str(rest);
-    }
-
-    /// Whether a struct that was written from `start` on has an empty field.
-    fn has_empty_field(&mut self, start: usize) -> bool {
-        std::mem::take(&mut self.compound) && self.text[start..].split(',').any(str::is_empty)
     }
 }
 
@@ -281,8 +286,9 @@ impl fmt::Write for Escaping<'_> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of an idempotency key",
     label = "not a `KeyPart`",
-    note = "use an id, a string, or a date; for a type of your own write `#[derive(KeyPart)]`",
-    note = "floats, `Option`s, collections and clocks are left out on purpose: equal intent would not mean equal text"
+    note = "for a type of your own write `#[derive(KeyPart)]`",
+    note = "for types of `uuid`, `chrono`, `time` and `jiff` turn on the feature of that name of `idem-runtime`",
+    note = "of any other type pass an id, or a text that is the same for the same intent"
 )]
 pub trait KeyPart {
     /// Writes the value.
@@ -290,13 +296,14 @@ pub trait KeyPart {
 }
 
 macro_rules! displayed {
-    ($($(#[$meta:meta])* $type:ty),* $(,)?) => {$(
-        $(#[$meta])*
+    ($($type:ty),* $(,)?) => {$(
+        #[diagnostic::do_not_recommend]
         impl KeyPart for $type {
             fn write(&self, out: &mut KeyWriter) {
                 out.write_display(self);
             }
         }
+        #[diagnostic::do_not_recommend]
         impl KeyPart for NonZero<$type> {
             fn write(&self, out: &mut KeyWriter) {
                 out.write_display(self);
@@ -306,30 +313,35 @@ macro_rules! displayed {
 }
 displayed!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
 
+#[diagnostic::do_not_recommend]
 impl KeyPart for bool {
     fn write(&self, out: &mut KeyWriter) {
         out.write_str(if *self { "true" } else { "false" });
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl KeyPart for char {
     fn write(&self, out: &mut KeyWriter) {
         out.write_str(self.encode_utf8(&mut [0; 4]));
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl KeyPart for str {
     fn write(&self, out: &mut KeyWriter) {
         out.write_str(self);
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl KeyPart for String {
     fn write(&self, out: &mut KeyWriter) {
         out.write_str(self);
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl KeyPart for Key {
     fn write(&self, out: &mut KeyWriter) {
         out.write_str(self.as_str());
@@ -356,6 +368,7 @@ impl<T: KeyPart + ToOwned + ?Sized> KeyPart for std::borrow::Cow<'_, T> {
 }
 
 #[cfg(feature = "uuid")]
+#[diagnostic::do_not_recommend]
 impl KeyPart for uuid::Uuid {
     fn write(&self, out: &mut KeyWriter) {
         out.write_display(&self.hyphenated());
@@ -369,7 +382,7 @@ mod tests {
     const TWO: &[&str] = &["r:", ":", ""];
 
     fn two(a: &str, b: &str) -> String {
-        render(TWO).part(a).part(b).finish().map_or_else(|error| error.to_string(), |key| key.to_string())
+        render(TWO).part(&a).part(&b).finish().map_or_else(|error| error.to_string(), |key| key.to_string())
     }
 
     struct Pair(&'static str, &'static str);
@@ -411,6 +424,7 @@ mod tests {
     fn an_empty_value_is_refused() {
         assert!(two("", "3").contains("placeholder 1 is empty"));
         assert!(one(&Pair("", "b")).contains("is empty"));
+        assert!(one(&Nested(Pair("a", ""), Pair("b", "c"))).contains("is empty"));
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub use fingerprint::Fingerprint;
 pub use idem::Idem;
 pub use idem_macros::{KeyPart, idempotent};
 pub use job::{ErrorRule, Job, Mode, OnError, OnStale};
-pub use key::{Key, KeyPart, KeyWriter};
+pub use key::{Key, KeyPart, KeyWriter, refused};
 pub use outcome::{Outcome, with_outcome, with_outcome_sync};
 pub use record::{Record, Status};
 pub use resolve::{Forget, Resolution, Resolve, Resolved};
@@ -103,7 +103,8 @@ pub mod __private {
         call::{Call, Describe, none, run, run_classified, run_sync, run_sync_classified, stored, unstored},
         job::{ErrorRule, Job, OnStale},
         jobs::JobRef,
-        key::render,
+        key::{refused::Part, render},
+        run::Ticket,
         transact::{Begun, Ended, Guard, tx_begin, tx_body, tx_body_classified, tx_end, tx_guard},
     };
 }

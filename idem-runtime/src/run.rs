@@ -2,11 +2,13 @@
 
 mod admit;
 mod settle;
+mod ticket;
 mod transact;
 
 use std::sync::Arc;
 
 use self::admit::{Admitted, Call};
+pub use self::ticket::Ticket;
 pub(crate) use self::{
     settle::{Ending, Execution},
     transact::{Enlist, begin, end},
@@ -14,10 +16,9 @@ pub(crate) use self::{
 use crate::{
     claim::new_owner,
     error::Error,
-    fingerprint::Fingerprinter,
     idem::Idem,
     job::{Job, Mode},
-    key::{Key, Rendering},
+    key::Key,
     outcome::{Outcome, Slot},
     record::Status,
     store::{LONGEST_LABEL, Moment, NewRow},
@@ -25,16 +26,6 @@ use crate::{
 
 /// How often a claim that keeps meeting another row looks again before it says that the key is busy.
 const LOOKS: usize = 16;
-
-/// What a call brings along.
-#[derive(Debug)]
-pub(crate) struct Ticket {
-    pub(crate) job: &'static Job,
-    pub(crate) idem: Option<Idem>,
-    pub(crate) key: Rendering,
-    pub(crate) fingerprint: Fingerprinter,
-    pub(crate) problem: Option<Error>,
-}
 
 /// What becomes of a call.
 pub(crate) enum Admission {

@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use idem_runtime::{__private::render, KeyPart};
+use idem_runtime::{__private::render, Job, KeyPart, jobs};
+
+#[path = "../../xtask/src/document.rs"]
+mod document;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -64,7 +67,7 @@ fn functions() -> BTreeSet<String> {
 
 #[test]
 fn each_test_that_a_document_names_exists() {
-    const SUITES: [&str; 8] = [
+    const SUITES: [&str; 9] = [
         "conformance::",
         "cases::",
         "transact::",
@@ -72,6 +75,7 @@ fn each_test_that_a_document_names_exists() {
         "python::",
         "record::tests::",
         "key::tests::",
+        "key::laws::",
         "expand::tests::",
     ];
     let functions = functions();
@@ -87,18 +91,33 @@ fn each_test_that_a_document_names_exists() {
 }
 
 #[test]
-fn each_refusal_that_is_documented_is_a_test_with_its_message() {
-    const FOLDERS: [&str; 5] = ["key/", "args/", "shape/", "types/", "tx/"];
-    let text = read("docs/compile-errors.md");
-    let cases: Vec<_> =
-        quoted(&text).filter(|text| FOLDERS.iter().any(|folder| text.starts_with(folder))).collect();
-    assert!(cases.len() > 30, "{cases:?}");
-    for case in cases {
-        assert!(root().join(format!("tests/ui/{case}.stderr")).exists(), "{case}");
+fn each_refusal_is_documented_with_its_message() {
+    let text = read(document::PATH);
+    let current = document::refreshed(&text, &root()).expect("a document");
+    assert!(text == current, "{} is out of date: `cargo xtask docs` writes it", document::PATH);
+    for folder in ["key", "args", "shape", "types", "phase", "tx"] {
+        let shown = text.matches(&format!("<!-- ui: {folder}/")).count();
+        assert!(shown > 0, "none of {folder}");
+        for case in quoted(&text).filter(|text| text.starts_with(&format!("{folder}/"))) {
+            assert!(root().join(format!("tests/ui/{case}.stderr")).exists(), "{case}");
+        }
     }
-    let (_, rest) = text.split_once("```text\n").expect("a message");
-    let (shown, _) = rest.split_once("```").expect("its end");
-    assert!(read("tests/ui/key/unknown_placeholder.stderr").starts_with(shown), "{shown}");
+}
+
+#[test]
+fn the_conflict_that_is_documented_is_what_a_test_is_told() {
+    let overlaps = jobs::check().expect_err("functions of the cases that share a key");
+    let is = |job: &Job, name: &str| job.path().ends_with(&format!("cases::a1::{name}"));
+    let pair = overlaps.pairs().iter().find(|pair| is(pair.first, "charge") && is(pair.second, "refund"));
+    let pair = pair.expect("both functions");
+    let mut said = pair.to_string().replace(pair.first.shape(), "invoice:<>");
+    for (job, path, place) in [
+        (pair.first, "billing::charge", "src/billing.rs:12"),
+        (pair.second, "billing::refund", "src/billing.rs:20"),
+    ] {
+        said = said.replace(job.path(), path).replace(&job.location(), place);
+    }
+    assert!(read(document::PATH).contains(&format!("```text\n{said}\n```")), "{said}");
 }
 
 #[test]
@@ -146,13 +165,13 @@ fn keys_are_rendered_as_documented() {
     // As a `key_fn` renders them; annotated functions would share key spaces with the other tests of this binary.
     let (two, one) = (&["r:", ":", ""], &["k:", ""]);
     let keys = [
-        render(&["billing:", ":", ""]).part(&42).part("2024-06"),
-        render(two).part("1:2").part("3"),
-        render(two).part("1").part("2:3"),
-        render(two).part("%3A").part("<b>"),
-        render(one).part("a b"),
-        render(one).part("é\u{a0}"),
-        render(one).part("a,b"),
+        render(&["billing:", ":", ""]).part(&42).part(&"2024-06"),
+        render(two).part(&"1:2").part(&"3"),
+        render(two).part(&"1").part(&"2:3"),
+        render(two).part(&"%3A").part(&"<b>"),
+        render(one).part(&"a b"),
+        render(one).part(&"é\u{a0}"),
+        render(one).part(&"a,b"),
         render(one).part(&Pair("a,b", "c")),
         render(one).part(&Nested(Pair("a", "b"), Pair("c,", "d:"))),
     ];

@@ -10,6 +10,7 @@ mod examples;
 mod pass;
 mod plans;
 mod python;
+mod registry;
 mod settings;
 mod transact;
 mod ui;

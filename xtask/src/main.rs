@@ -5,6 +5,7 @@ compile_error!("xtask starts servers the Unix way; elsewhere run `cargo test --w
 
 mod backend;
 mod coverage;
+mod document;
 mod fleet;
 mod interrupt;
 mod program;

@@ -2,6 +2,8 @@
 
 mod bench;
 mod ci;
+mod docs;
+mod fuzz;
 mod servers;
 mod test;
 
@@ -15,6 +17,8 @@ pub(crate) enum Verb {
     Test(test::Test),
     Ci(ci::Ci),
     Bench(bench::Bench),
+    Fuzz(fuzz::Fuzz),
+    Docs(docs::Docs),
     /// Starts the servers, says how to reach them, and keeps them until ctrl-c.
     Servers,
 }
@@ -25,6 +29,8 @@ impl Verb {
             Verb::Test(test) => test.run(interrupt),
             Verb::Ci(ci) => ci.run(interrupt),
             Verb::Bench(bench) => bench.run(interrupt),
+            Verb::Fuzz(fuzz) => fuzz.run(interrupt),
+            Verb::Docs(docs) => docs.run(),
             Verb::Servers => servers::run(interrupt),
         }
     }

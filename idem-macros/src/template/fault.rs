@@ -71,8 +71,25 @@ impl Fault {
     }
 }
 
+#[cfg(any(test, fuzzing))]
+impl Fault {
+    /// Whether the remedy is another template.
+    pub(super) fn writes(&self) -> bool {
+        matches!(self.remedy, Remedy::Write(..))
+    }
+
+    /// What is underlined, and what is written anew.
+    pub(super) fn places(&self) -> Vec<Range<usize>> {
+        let mut places = vec![self.at.clone()];
+        if let Remedy::Write(edits, _) = &self.remedy {
+            places.extend(edits.iter().map(|edit| edit.at.clone()));
+        }
+        places
+    }
+}
+
 /// The template after all edits; of two that overlap, the wider.
-fn corrected(source: &str, faults: &[Fault]) -> String {
+pub(super) fn corrected(source: &str, faults: &[Fault]) -> String {
     let mut edits: Vec<&Edit> = Vec::new();
     for fault in faults {
         if let Remedy::Write(more, _) = &fault.remedy {

@@ -18,17 +18,19 @@ pub(super) struct Scan<'a> {
     source: &'a str,
     scope: &'a Scope<'a>,
     at: usize,
-    pieces: Vec<Piece>,
-    faults: Vec<Fault>,
+    pub(super) pieces: Vec<Piece>,
+    pub(super) faults: Vec<Fault>,
+    pub(super) suspects: Vec<Placeholder>,
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn run(source: &'a str, scope: &'a Scope<'a>) -> (Vec<Piece>, Vec<Fault>) {
-        let mut scan = Self { source, scope, at: 0, pieces: Vec::new(), faults: Vec::new() };
+    pub(super) fn run(source: &'a str, scope: &'a Scope<'a>) -> Self {
+        let mut scan =
+            Self { source, scope, at: 0, pieces: Vec::new(), faults: Vec::new(), suspects: Vec::new() };
         while let Some(next) = scan.rest().chars().next() {
             scan.step(next);
         }
-        (scan.pieces, scan.faults)
+        scan
     }
 
     fn step(&mut self, next: char) {
@@ -37,7 +39,7 @@ impl<'a> Scan<'a> {
             '<' => self.placeholder(),
             '>' if self.rest().starts_with(">>") => self.text('>', 2),
             '>' => self.stray(),
-            _ if self.foreign() => {}
+            _ if self.foreign() || self.bare() => {}
             '%' => self.reserved(|c| c == '%', "no `%`: it begins an escape in a key"),
             '/' => self.reserved(|c| c == '/', "no `/`: it stands before the name of a phase"),
             _ if next.is_whitespace() => self.reserved(char::is_whitespace, "no white space"),
@@ -97,7 +99,7 @@ impl<'a> Scan<'a> {
     fn bad_path(&mut self, inside: &str, at: &Range<usize>) -> Option<Vec<String>> {
         let parameters = self.scope.list();
         if inside.trim().is_empty() {
-            let fact = format!("`<{inside}>` names no parameter");
+            let fact = format!("`<{}>` names no parameter", visible(inside));
             let remedy = format!(
                 "name one (the parameters are {parameters}), or write `<<` and `>>` for the characters themselves"
             );
@@ -173,11 +175,17 @@ impl<'a> Scan<'a> {
             (Some(length), _) => (self.next_parameter(), length),
             (None, Some((name, length))) if is_position(name) => (self.next_parameter(), length),
             (None, Some((name, length))) if self.scope.knows(name) => (Some(name.to_owned()), length),
+            (None, Some((name, length))) => {
+                let at = self.at..self.at + length;
+                self.suspects.extend(path(name).map(|path| Placeholder { path, at }));
+                return false;
+            }
             _ => return false,
         };
         let at = self.at..self.at + length;
+        let written = visible(&rest[..length]);
         let Some(name) = name else {
-            let fact = format!("`{}` is not a placeholder; one is written `<parameter>`", &rest[..length]);
+            let fact = format!("`{written}` is not a placeholder; one is written `<parameter>`");
             self.faults.push(Fault::say(
                 at.clone(),
                 fact,
@@ -191,11 +199,39 @@ impl<'a> Scan<'a> {
             Some(_) => ":".to_owned(),
             None => format!("{}:", self.scope.function),
         };
-        let fact = format!("`{}` is not a placeholder; one is written `<{name}>`", &rest[..length]);
+        let fact = format!("`{written}` is not a placeholder; one is written `<{name}>`");
         let edit = Edit::new(at.clone(), format!("{lead}<{name}>"));
         self.faults.push(Fault::write(at.clone(), fact, vec![edit], ""));
         self.push(&lead);
         self.hole(path(&name), at);
+        true
+    }
+
+    /// A segment that is a parameter's name and nothing else, `:user_id`, where the key has no such placeholder: the
+    /// word would be the same in every call, and what was to tell them apart is lost.
+    fn bare(&mut self) -> bool {
+        let begins = matches!(self.pieces.last(), Some(Piece::Text(text)) if text.ends_with(SEPARATORS));
+        let rest = self.rest();
+        let name = leading_path(rest);
+        if !begins || self.scope.singleton || name == "self" || !self.scope.knows(name) {
+            return false;
+        }
+        let after = rest[name.len()..].trim_start_matches(vanishes);
+        let root = name.split('.').next().unwrap_or_default();
+        let named =
+            [format!("<{root}>"), format!("<{root}.")].iter().any(|hole| self.source.contains(&**hole));
+        if named
+            || !(after.is_empty() || after.starts_with(SEPARATORS) || rest[name.len()..].starts_with('/'))
+        {
+            return false;
+        }
+        let at = self.at..self.at + name.len();
+        let fact = format!(
+            "`{name}` is fixed text here, the same in every call; the parameter is written `<{name}>`"
+        );
+        let edit = Edit::new(at.clone(), format!("<{name}>"));
+        self.faults.push(Fault::write(at.clone(), fact, vec![edit], ", or another word if it is fixed text"));
+        self.hole(path(name), at);
         true
     }
 
@@ -220,6 +256,8 @@ impl<'a> Scan<'a> {
             Some(_) => false,
         };
         let with = match () {
+            // A `:` there, or nothing, might make of it what `format!` reads as a placeholder.
+            () if self.in_braces() => "-",
             () if separates || after.is_empty() || after.starts_with(SEPARATORS) => "",
             () if rest.starts_with('/') || matches!(self.pieces.last(), Some(Piece::Hole(_))) => ":",
             () => "-",
@@ -229,6 +267,16 @@ impl<'a> Scan<'a> {
         self.at = at.end;
         self.push(with);
     }
+
+    /// Whether a brace is open.
+    fn in_braces(&self) -> bool {
+        matches!(self.pieces.last(), Some(Piece::Text(text)) if text.rfind('{') > text.rfind('}'))
+    }
+}
+
+/// What fixed text may not hold, and what no correction puts anything in place of at the end of a segment.
+fn vanishes(c: char) -> bool {
+    c == '%' || c.is_whitespace() || c.is_control()
 }
 
 /// `order.customer.id` as its segments; `None` for anything else.

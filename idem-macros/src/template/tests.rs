@@ -1,10 +1,15 @@
-use super::{SEPARATORS, Scope, Template};
+use proptest::{
+    prelude::*,
+    test_runner::{RngAlgorithm, TestRng, TestRunner},
+};
+
+use super::{Scope, Template, laws};
 
 const PARAMETERS: [&str; 6] = ["self", "user_id", "month", "order", "t", "type"];
 
 fn parse(source: &str) -> (Template, Vec<String>) {
     let parameters = PARAMETERS.map(str::to_owned);
-    let scope = Scope { function: "charge", parameters: &parameters };
+    let scope = Scope { function: "charge", parameters: &parameters, singleton: false };
     let (template, faults) = Template::parse(source, &scope);
     let constant = template.is_constant() && !source.is_empty();
     let constant = constant.then(|| Template::constant_fault(source, &scope));
@@ -15,7 +20,7 @@ fn parse(source: &str) -> (Template, Vec<String>) {
 
 #[test]
 fn a_template_is_fixed_text_around_placeholders() {
-    let cases: [(&str, &[&str], &[&str]); 10] = [
+    let cases: [(&str, &[&str], &[&str]); 13] = [
         ("b:<user_id>", &["b:", ""], &["user_id"]),
         ("b:<user_id>:<month>", &["b:", ":", ""], &["user_id", "month"]),
         ("b:<order.customer.id>|x", &["b:", "|x"], &["order.customer.id"]),
@@ -25,6 +30,9 @@ fn a_template_is_fixed_text_around_placeholders() {
         ("<<<month>>>", &["<", ">"], &["month"]),
         ("b:<month>-<<:<t>", &["b:", "-<:", ""], &["month", "t"]),
         ("ключ:<month>", &["ключ:", ""], &["month"]),
+        ("month:<user_id>", &["month:", ""], &["user_id"]),
+        ("b:month:<month>", &["b:month:", ""], &["month"]),
+        ("b:months:<user_id>", &["b:months:", ""], &["user_id"]),
         ("a{b}:<month>{", &["a{b}:", "{"], &["month"]),
     ];
     for (source, texts, names) in cases {
@@ -43,8 +51,16 @@ fn a_template_is_fixed_text_around_placeholders() {
 const FAULTS: &[(&str, &str, &str, &str)] = &[
     ("", "", "the key is empty", "`charge:<…>`"),
     ("nightly", "nightly", "no placeholder", "singleton"),
-    ("b:user_id", "user_id", "one is written `<user_id>`", "write `b:<user_id>`"),
-    ("b:user_id:month", "user_id", "one is written `<user_id>`", "write `b:<user_id>:<month>`"),
+    ("b:user_id", "user_id", "the same in every call", "write `b:<user_id>`"),
+    ("b:user_id:x", "user_id", "the parameter is written `<user_id>`", "write `b:<user_id>:x`"),
+    (
+        "b:<user_id>:month",
+        "month",
+        "is fixed text here",
+        "write `b:<user_id>:<month>`, or another word",
+    ),
+    ("b|user_id#<t>", "user_id", "is fixed text here", "write `b|<user_id>#<t>`, or another word"),
+    ("b:@user_id", "@user_id", "one is written `<user_id>`", "write `b:<user_id>`"),
     ("b:{}", "{}", "is not a placeholder", "write `b:<user_id>`"),
     ("b:{usr}", "{usr}", "one is written `<usr>`", "write `b:<usr>`"),
     ("b:{user_id}", "{user_id}", "is not a placeholder", "write `b:<user_id>`"),
@@ -128,42 +144,67 @@ fn texts(pieces: [&'static str; 10]) -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn what_is_accepted_is_written_back_as_it_was() {
-    for source in texts(["<t>", "<", ">", "t", ":", "/", "{", "}", "%", "$"]) {
-        let (template, faults) = parse(&source);
-        if !faults.is_empty() {
-            continue;
-        }
-        let escape = |text: &str| text.replace('<', "<<").replace('>', ">>");
-        let mut written = escape(&template.texts[0]);
-        for (placeholder, text) in template.placeholders.iter().zip(&template.texts[1..]) {
-            written = format!("{written}<{}>{}", placeholder.name(), escape(text));
-        }
-        assert_eq!(written, source);
-        assert_eq!(template.texts.len(), template.placeholders.len() + 1, "{source}");
-        assert!(!template.texts[0].is_empty(), "{source}");
-        let between = &template.texts[1..template.texts.len() - 1];
-        assert!(between.iter().all(|text| text.contains(SEPARATORS)), "{source}");
-    }
+fn each_short_text_is_understood_or_its_faults_are_mended_by_what_they_say() {
+    texts(["<t>", "<", ">", "t", ":", "/", "{", "}", "%", "$"]).for_each(|source| laws::check(&source));
+    texts(["<t>", "<t", ">>", "t", ":", ".", "/", "-", "  ", "%"]).for_each(|source| laws::check(&source));
 }
 
+/// What templates are made of, rightly and wrongly.
+const PIECES: [&str; 40] = [
+    "<t>",
+    "<user_id>",
+    "<order.customer.id>",
+    "<self.x>",
+    "<r#type>",
+    "<t.0>",
+    "<nobody>",
+    "<user-id>",
+    "< t >",
+    "<>",
+    "<",
+    ">",
+    "<<",
+    ">>",
+    ":",
+    "|",
+    "#",
+    "-",
+    ".",
+    "_",
+    "/",
+    "%",
+    "%s",
+    "%(t)s",
+    "{}",
+    "{t}",
+    "{{t}}",
+    "${t}",
+    "$t",
+    "{",
+    "}",
+    " ",
+    "\n",
+    "\u{7}",
+    "\u{a0}",
+    "é",
+    "\u{301}",
+    "b",
+    "month",
+    "r#",
+];
+
 #[test]
-fn a_corrected_template_is_correct() {
-    for source in texts(["<t>", "<t", ">>", "t", ":", ".", "/", "-", "  ", "%"]) {
-        let (_, faults) = parse(&source);
-        let corrected =
-            faults.iter().map(|shown| shown.lines().last().and_then(|line| line.strip_prefix("write `")));
-        if let Some(corrected) = corrected.collect::<Option<Vec<_>>>()
-            && let Some(written) = corrected.first()
-        {
-            let written = [" (`|`", " for a", " with the"].iter().fold(*written, |text, more| {
-                text.split_once(&format!("`{more}")).map_or(text, |(text, _)| text)
-            });
-            let written = written.trim_end_matches('`');
-            let (_, faults) = parse(written);
-            assert!(faults.is_empty(), "{source} → {written}: {faults:#?}");
-        }
-    }
+fn any_text_is_understood_or_its_faults_are_mended_by_what_they_say() {
+    let pieces = prop::collection::vec(prop::sample::select(&PIECES[..]), 0..10);
+    let texts = prop_oneof![4 => pieces.prop_map(|pieces| pieces.concat()), 1 => any::<String>()];
+    // The same texts each time; the fuzz target looks for others.
+    let config = ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::XorShift, &[7; 16]));
+    let ran = runner.run(&texts, |source| {
+        laws::check(&source);
+        Ok(())
+    });
+    ran.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
 #[test]

@@ -43,18 +43,21 @@ impl Display for Clock {
 /// The local times of a crate, by the `day` and the `clock` of its module.
 macro_rules! local {
     ($date:ty, $time:ty, $both:ty) => {
+        #[diagnostic::do_not_recommend]
         impl KeyPart for $date {
             fn write(&self, out: &mut KeyWriter) {
                 out.write_display(&day(*self));
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl KeyPart for $time {
             fn write(&self, out: &mut KeyWriter) {
                 out.write_display(&clock(*self));
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl KeyPart for $both {
             fn write(&self, out: &mut KeyWriter) {
                 out.write_display(&format_args!("{}T{}", day(self.date()), clock(self.time())));
@@ -90,6 +93,7 @@ mod with_chrono {
 
     local! { NaiveDate, NaiveTime, NaiveDateTime }
 
+    #[diagnostic::do_not_recommend]
     impl<Tz: TimeZone> KeyPart for chrono::DateTime<Tz> {
         fn write(&self, out: &mut KeyWriter) {
             self.naive_utc().write(out);
@@ -115,6 +119,7 @@ mod with_time {
 
     local! { Date, Time, PrimitiveDateTime }
 
+    #[diagnostic::do_not_recommend]
     impl KeyPart for OffsetDateTime {
         fn write(&self, out: &mut KeyWriter) {
             match self.checked_to_offset(UtcOffset::UTC) {
@@ -155,6 +160,7 @@ mod with_jiff {
 
     local! { Date, Time, DateTime }
 
+    #[diagnostic::do_not_recommend]
     impl KeyPart for Timestamp {
         fn write(&self, out: &mut KeyWriter) {
             self.to_zoned(TimeZone::UTC).datetime().write(out);
@@ -162,6 +168,7 @@ mod with_jiff {
         }
     }
 
+    #[diagnostic::do_not_recommend]
     impl KeyPart for Zoned {
         fn write(&self, out: &mut KeyWriter) {
             self.timestamp().write(out);

@@ -7,4 +7,6 @@ async fn job(user_id: u64, (x, y): (u8, u8)) -> Result<(), Error> {
     Ok(())
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1, (2, 3));
+}

@@ -7,4 +7,6 @@ async fn job(user_id: u64, month: String) -> Result<(), Error> {
     Ok(())
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1, String::new());
+}

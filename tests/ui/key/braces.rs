@@ -1,4 +1,4 @@
-#![allow(unused)]
+#![allow(unused)] // offences: 2
 
 use idem_runtime::{Error, idempotent};
 
@@ -7,4 +7,6 @@ async fn job(user_id: u64, month: String) -> Result<(), Error> {
     Ok(())
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1, String::new());
+}

@@ -7,4 +7,6 @@ async fn job() -> Result<(), Error> {
     Ok(())
 }
 
-fn main() {}
+fn main() {
+    let _ = job();
+}

@@ -15,4 +15,6 @@ async fn job(order: Order) -> Result<(), Error> {
     Ok(())
 }
 
-fn main() {}
+fn main() {
+    let _ = job(Order { customer: Customer { id: 1 } });
+}

@@ -7,4 +7,6 @@ async fn job(job_id: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1);
+}

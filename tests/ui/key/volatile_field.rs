@@ -11,4 +11,6 @@ async fn job(message: Message) -> Result<(), Error> {
     Ok(())
 }
 
-fn main() {}
+fn main() {
+    let _ = job(Message { delivery_tag: 1 });
+}

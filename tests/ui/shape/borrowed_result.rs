@@ -7,4 +7,6 @@ async fn job(user_id: u64, month: &str) -> Result<&str, Error> {
     Ok(month)
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1, "2024-06");
+}

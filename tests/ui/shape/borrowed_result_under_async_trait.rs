@@ -20,4 +20,6 @@ impl Job for Worker {
     }
 }
 
-fn main() {}
+fn main() {
+    let _ = Worker { name: String::new() }.charge(1);
+}

@@ -11,4 +11,6 @@ fn job<'a>(user_id: u64, month: &'a str) -> Result<Option<Line<'a>>, Error> {
     Ok(Some(Line { month }))
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1, "2024-06");
+}

@@ -7,4 +7,6 @@ const fn job(user_id: u64) -> Result<u64, Error> {
     Ok(user_id)
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1);
+}

@@ -7,4 +7,6 @@ async fn job<const N: usize>(user_id: u64) -> Result<usize, Error> {
     Ok(N)
 }
 
-fn main() {}
+fn main() {
+    let _ = job::<3>(1);
+}

@@ -1,4 +1,4 @@
-#![allow(unused)]
+#![allow(unused)] // offences: 4, as many as without the attribute
 
 use idem_runtime::{Error, idempotent};
 
@@ -8,4 +8,6 @@ async fn job(user_id: u64, month: String) -> Result<u64, Error> {
     Ok(user_id)
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1, String::new());
+}

@@ -7,4 +7,6 @@ fn job(user_id: u64) -> impl Future<Output = Result<u64, Error>> {
     async move { Ok(user_id) }
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1);
+}

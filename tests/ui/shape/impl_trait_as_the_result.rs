@@ -7,4 +7,6 @@ fn job(user_id: u64) -> impl serde::Serialize {
     user_id
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1);
+}

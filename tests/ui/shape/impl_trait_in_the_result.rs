@@ -7,4 +7,6 @@ async fn job(user_id: u64) -> Result<impl Iterator<Item = u64>, Error> {
     Ok(0..user_id)
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1);
+}

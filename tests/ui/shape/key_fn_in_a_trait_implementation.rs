@@ -15,4 +15,6 @@ impl Job for Worker {
     }
 }
 
-fn main() {}
+fn main() {
+    let _ = Worker.charge(1);
+}

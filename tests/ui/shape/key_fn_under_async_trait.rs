@@ -17,4 +17,6 @@ impl Job for Worker {
     }
 }
 
-fn main() {}
+fn main() {
+    let _ = Worker.charge(1);
+}

@@ -7,4 +7,6 @@ async fn job(user_id: u64) {
     let _ = user_id;
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1);
+}

@@ -3,6 +3,12 @@
 use idem_runtime::idempotent;
 
 #[idempotent(key = "billing:<user_id>")]
-mod jobs {}
+mod jobs {
+    pub fn charge() {}
+}
+
+fn call() {
+    jobs::charge();
+}
 
 fn main() {}

@@ -7,4 +7,6 @@ struct Job {
     user_id: u64,
 }
 
-fn main() {}
+fn main() {
+    let _ = Job { user_id: 1 };
+}

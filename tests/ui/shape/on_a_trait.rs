@@ -7,4 +7,8 @@ trait Job {
     fn charge(&self, user_id: u64) -> Result<(), Error>;
 }
 
+fn call(job: impl Job) {
+    let _ = job.charge(1);
+}
+
 fn main() {}

@@ -7,4 +7,6 @@ enum Job {
     Charge,
 }
 
-fn main() {}
+fn main() {
+    let _ = Job::Charge;
+}

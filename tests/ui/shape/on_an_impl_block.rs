@@ -12,4 +12,6 @@ impl Job {
     }
 }
 
-fn main() {}
+fn main() {
+    let _ = Job.charge(1);
+}

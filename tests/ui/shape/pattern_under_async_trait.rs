@@ -18,4 +18,6 @@ impl Job for Worker {
     }
 }
 
-fn main() {}
+fn main() {
+    let _ = Worker.charge((1, String::new()));
+}

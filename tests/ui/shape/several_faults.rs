@@ -1,4 +1,4 @@
-#![allow(unused)]
+#![allow(unused)] // offences: 4
 
 use idem_runtime::{Error, idempotent};
 
@@ -7,4 +7,6 @@ const fn job<T>((user_id, month): (u64, u8)) -> Result<&'static str, Error> {
     Ok("x")
 }
 
-fn main() {}
+fn main() {
+    let _ = job::<u8>((1, 6));
+}

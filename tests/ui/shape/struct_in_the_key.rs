@@ -12,4 +12,6 @@ async fn job(Order { user_id, .. }: Order) -> Result<(), Error> {
     Ok(())
 }
 
-fn main() {}
+fn main() {
+    let _ = job(Order { user_id: 1, total: 2 });
+}

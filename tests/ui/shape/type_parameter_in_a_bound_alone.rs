@@ -8,4 +8,6 @@ async fn job<T, I: Into<T>>(user_id: u64, item: I) -> Result<(), Error> {
     Ok(())
 }
 
-fn main() {}
+fn main() {
+    let _ = job::<u64, u8>(1, 6);
+}

@@ -7,4 +7,6 @@ async fn job<T: Stored + Default>(user_id: u64) -> Result<T, Error> {
     Ok(T::default())
 }
 
-fn main() {}
+fn main() {
+    let _ = job::<u64>(1);
+}

@@ -8,4 +8,6 @@ async fn job<T: Default>(user_id: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn main() {}
+fn main() {
+    let _ = job::<u64>(1);
+}

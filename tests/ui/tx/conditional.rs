@@ -8,4 +8,8 @@ async fn job(user_id: u64, #[cfg(not(test))] tx: &mut Transaction<'_, Postgres>)
     Ok(user_id)
 }
 
+fn call(tx: &mut Transaction<'_, Postgres>) {
+    let _ = job(1, tx);
+}
+
 fn main() {}

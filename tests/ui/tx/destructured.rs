@@ -12,4 +12,8 @@ async fn job(user_id: u64, Held { tx }: Held<'_, '_>) -> Result<u64, Error> {
     Ok(user_id)
 }
 
+fn call(held: Held<'_, '_>) {
+    let _ = job(1, held);
+}
+
 fn main() {}

@@ -23,4 +23,8 @@ impl Billing for Bank {
     }
 }
 
+fn call(held: Held<'_, '_>) {
+    let _ = Bank.job(1, held);
+}
+
 fn main() {}

@@ -8,4 +8,8 @@ async fn job(user_id: u64, tx: &Transaction<'_, Postgres>) -> Result<u64, Error>
     Ok(user_id)
 }
 
+fn call(tx: &Transaction<'_, Postgres>) {
+    let _ = job(1, tx);
+}
+
 fn main() {}

@@ -1,4 +1,4 @@
-#![allow(unused)]
+#![allow(unused)] // offences: 2
 
 use idem_runtime::{Error, idempotent};
 

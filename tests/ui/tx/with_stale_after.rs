@@ -8,4 +8,8 @@ async fn job(user_id: u64, tx: &mut Transaction<'_, Postgres>) -> Result<u64, Er
     Ok(user_id)
 }
 
+fn call(tx: &mut Transaction<'_, Postgres>) {
+    let _ = job(1, tx);
+}
+
 fn main() {}

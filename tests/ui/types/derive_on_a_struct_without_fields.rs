@@ -5,4 +5,10 @@ use idem_runtime::KeyPart;
 #[derive(KeyPart)]
 struct Nothing {}
 
+fn part(_: impl KeyPart) {}
+
+fn call(id: Nothing) {
+    part(id);
+}
+
 fn main() {}

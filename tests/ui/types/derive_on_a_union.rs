@@ -8,4 +8,10 @@ union Bits {
     bytes: [u8; 4],
 }
 
+fn part(_: impl KeyPart) {}
+
+fn call(id: Bits) {
+    part(id);
+}
+
 fn main() {}

@@ -1,4 +1,4 @@
-#![allow(unused)]
+#![allow(unused)] // offences: 2
 
 use idem_runtime::KeyPart;
 
@@ -7,6 +7,12 @@ enum Plan {
     Free,
     Paid(u64),
     Trial { days: u8 },
+}
+
+fn part(_: impl KeyPart) {}
+
+fn call(id: Plan) {
+    part(id);
 }
 
 fn main() {}

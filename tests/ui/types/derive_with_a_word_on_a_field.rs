@@ -9,4 +9,10 @@ struct Id {
     tenant: u64,
 }
 
+fn part(_: impl KeyPart) {}
+
+fn call(id: Id) {
+    part(id);
+}
+
 fn main() {}

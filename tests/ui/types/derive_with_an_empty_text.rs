@@ -9,4 +9,10 @@ enum Plan {
     Paid,
 }
 
+fn part(_: impl KeyPart) {}
+
+fn call(id: Plan) {
+    part(id);
+}
+
 fn main() {}

@@ -6,4 +6,10 @@ use idem_runtime::KeyPart;
 #[key_part(rename = "id")]
 struct Id(u64);
 
+fn part(_: impl KeyPart) {}
+
+fn call(id: Id) {
+    part(id);
+}
+
 fn main() {}

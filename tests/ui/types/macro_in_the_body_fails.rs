@@ -8,4 +8,6 @@ async fn job(user_id: u64) -> Result<u64, Error> {
     Ok(list[0])
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1);
+}

@@ -10,4 +10,6 @@ fn job(user_id: u64, month: &str) -> Lent<'_> {
     Ok(month)
 }
 
-fn main() {}
+fn main() {
+    let _ = job(1, "2024-06");
+}

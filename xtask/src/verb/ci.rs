@@ -3,7 +3,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use super::test::Test;
+use super::{docs, fuzz, fuzz::Fuzz, test::Test};
 use crate::{interrupt::Interrupt, program, summary::Summary};
 
 /// Everything a change must pass, the quick steps first.
@@ -15,6 +15,9 @@ pub(crate) struct Ci {
 
 /// The features of the runtime, each of which must build alone.
 const FEATURES: [&str; 7] = ["sqlite", "postgres", "mysql", "uuid", "chrono", "time", "jiff"];
+
+/// Long enough to see that it works; whoever looks for faults takes longer.
+const FUZZ_SECONDS: u32 = 10;
 
 const DENY_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
 
@@ -30,7 +33,9 @@ impl Ci {
         }
         let docs = ["doc", "--workspace", "--no-deps", "--all-features"];
         run.take_command("docs", program::cargo().args(docs).env("RUSTDOCFLAGS", "-D warnings"))?;
+        run.summary.step("compile errors", docs::check);
         run.deny()?;
+        run.fuzz()?;
         run.summary.step("test", || self.test.run(interrupt));
         interrupt.ensure_none()?;
         run.summary.close()
@@ -60,6 +65,14 @@ impl Run<'_> {
             self.summary.left_out("advisories", "the advisory database cannot be fetched from here");
             Ok(())
         }
+    }
+
+    fn fuzz(&mut self) -> Result<()> {
+        match fuzz::missing(self.interrupt) {
+            Some(missing) => self.summary.left_out("fuzz", missing),
+            None => self.summary.step("fuzz", || Fuzz::of_seconds(FUZZ_SECONDS).run(self.interrupt)),
+        }
+        self.interrupt.ensure_none()
     }
 
     fn can(&self, cargo: &[&str]) -> bool {

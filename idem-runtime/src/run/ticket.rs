@@ -1,0 +1,55 @@
+//! What a call brings along.
+
+use crate::{
+    error::Error,
+    fingerprint::{Fingerprint, Fingerprinter},
+    idem::Idem,
+    job::Job,
+    key::{KeyPart, Rendering, render},
+};
+
+/// A call's job, its key, its fingerprint and the `Idem` it names. No type of the job's is in it, so it is the same
+/// code for every job.
+#[derive(Debug)]
+#[must_use]
+pub struct Ticket {
+    pub(crate) job: &'static Job,
+    pub(crate) idem: Option<Idem>,
+    pub(crate) key: Rendering,
+    pub(crate) fingerprint: Fingerprinter,
+    pub(crate) problem: Option<Error>,
+}
+
+impl Ticket {
+    /// A call of a job, so far without its values.
+    pub fn new(job: &'static Job) -> Self {
+        let key = render(job.template());
+        Self { job, idem: None, key, fingerprint: Fingerprinter::default(), problem: None }
+    }
+
+    /// The next placeholder's value.
+    pub fn part(mut self, value: &dyn KeyPart) -> Self {
+        self.key = self.key.part(value);
+        self
+    }
+
+    /// The next value that must be equal under an equal key.
+    pub fn fingerprint(mut self, value: &dyn Fingerprint) -> Self {
+        match value.canonical() {
+            Ok(json) => self.fingerprint.add(&json),
+            Err(error) => {
+                self.problem.get_or_insert_with(|| Error::InvalidKey {
+                    template: self.job.shape().to_owned(),
+                    reason: format!("its fingerprint cannot be taken: {error}"),
+                });
+            }
+        }
+        self
+    }
+
+    /// The `Idem` to use in place of the installed one.
+    pub fn idem(mut self, idem: &Idem) -> Self {
+        self.idem = Some(idem.clone());
+        self
+    }
+}

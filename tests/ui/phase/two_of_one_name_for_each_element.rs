@@ -1,0 +1,22 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent};
+
+macro_rules! phase {
+    ($name:literal, $(each = $each:expr,)? async $block:block) => {
+        async { $block }.await
+    };
+}
+
+#[idempotent(key = "billing:<user_id>")]
+async fn job(user_id: u64) -> Result<(), Error> {
+    for line in [1, 2] {
+        phase!("charge", each = line, async { line });
+    }
+    phase!("charge", each = user_id, async { user_id });
+    Ok(())
+}
+
+fn main() {
+    let _ = job(1);
+}

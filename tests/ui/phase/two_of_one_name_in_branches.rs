@@ -1,0 +1,23 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent};
+
+macro_rules! phase {
+    ($name:literal, $(each = $each:expr,)? async $block:block) => {
+        async { $block }.await
+    };
+}
+
+#[idempotent(key = "billing:<user_id>")]
+async fn job(user_id: u64) -> Result<(), Error> {
+    if user_id > 1 {
+        phase!("charge", async { user_id });
+    } else {
+        phase!("charge", async { user_id + 1 });
+    }
+    Ok(())
+}
+
+fn main() {
+    let _ = job(1);
+}

@@ -1,0 +1,8 @@
+#![allow(unused)]
+
+use idem_runtime::KeyPart;
+
+#[derive(KeyPart)]
+struct Ids<T>(Vec<T>);
+
+fn main() {}

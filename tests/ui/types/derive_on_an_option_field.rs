@@ -1,0 +1,11 @@
+#![allow(unused)]
+
+use idem_runtime::KeyPart;
+
+#[derive(KeyPart)]
+struct Order {
+    id: u64,
+    coupon: Option<String>,
+}
+
+fn main() {}

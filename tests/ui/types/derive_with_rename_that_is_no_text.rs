@@ -1,0 +1,18 @@
+#![allow(unused)]
+
+use idem_runtime::KeyPart;
+
+#[derive(KeyPart)]
+enum Plan {
+    #[key_part(rename = free)]
+    Free,
+    Paid,
+}
+
+fn part(_: impl KeyPart) {}
+
+fn call(id: Plan) {
+    part(id);
+}
+
+fn main() {}
