@@ -33,7 +33,7 @@ pub async fn charge(user_id: u64, month: &str, amount: u64) -> Result<Receipt, E
         .fingerprint(&amount),
     )
     .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
-    ::idem_runtime::__private::run(__idem_call, async move || -> Result<Receipt, Error> {
+    return ::idem_runtime::__private::run(__idem_call, async move || -> Result<Receipt, Error> {
         if let ::core::option::Option::Some(__idem_ret) =
             ::idem_runtime::__private::none::<Result<Receipt, Error>>()
         {
@@ -41,5 +41,5 @@ pub async fn charge(user_id: u64, month: &str, amount: u64) -> Result<Receipt, E
         }
         { provider().charge(user_id, amount).await }
     })
-    .await
+    .await;
 }

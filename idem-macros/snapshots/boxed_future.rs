@@ -33,7 +33,7 @@ where
             }),
         )
         .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
-        ::idem_runtime::__private::run_classified(
+        return ::idem_runtime::__private::run_classified(
             __idem_call,
             |__idem_error: &_| Self::judge(__idem_error),
             async move || -> Result<u64, Error> {
@@ -42,12 +42,14 @@ where
                 {
                     return __idem_ret;
                 }
-                (move || -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + '_>> {
-                    Box::pin(async move { Ok(id) })
-                })()
+                ::idem_runtime::__private::built(
+                    move || -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + '_>> {
+                        Box::pin(async move { Ok(id) })
+                    },
+                )
                 .await
             },
         )
-        .await
+        .await;
     })
 }

@@ -41,5 +41,5 @@ fn every() -> Result<(), Error> {
             &JOB
         }))
         .describe(|__idem_error| crate::jobs::__private::Describe(__idem_error).text());
-    crate::jobs::__private::run_sync(__idem_call, move || -> Result<(), Error> { Ok(()) })
+    return crate::jobs::__private::run_sync(__idem_call, move || -> Result<(), Error> { Ok(()) });
 }

@@ -36,7 +36,7 @@ where
         }),
     )
     .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
-    ::idem_runtime::__private::run_sync(__idem_call, move || -> Result<(), Error> { Ok(()) })
+    return ::idem_runtime::__private::run_sync(__idem_call, move || -> Result<(), Error> { Ok(()) });
 }
 #[doc = " The key that `job` has for these arguments; nothing is run or looked up."]
 #[doc = ""]

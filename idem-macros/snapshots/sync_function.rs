@@ -25,8 +25,8 @@ fn mail(&self, order: Order) -> Result<(), Error> {
         .part(match &order.customer.id {
             __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
         })
-        .idem(&(self.idem)),
+        .idem(&*&(self.idem)),
     )
     .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
-    ::idem_runtime::__private::run_sync(__idem_call, move || -> Result<(), Error> { send(order) })
+    return ::idem_runtime::__private::run_sync(__idem_call, move || -> Result<(), Error> { send(order) });
 }

@@ -42,5 +42,5 @@ async fn job(id: u64, conn: &mut Transaction<'_, Postgres>) -> Result<u64, Failu
         })
         .await
     };
-    ::idem_runtime::__private::tx_end(__idem_call, __idem_guard).await
+    return ::idem_runtime::__private::tx_end(__idem_call, __idem_guard).await;
 }

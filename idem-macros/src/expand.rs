@@ -2,7 +2,7 @@
 //!
 //! Total: whatever can be wrong was found by the plan.
 
-use proc_macro2::{Group, Ident, Literal, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, FnArg, Pat, PatIdent, Signature, ext::IdentExt, spanned::Spanned};
 
@@ -25,7 +25,9 @@ pub(crate) fn expand(plan: &Plan) -> TokenStream {
     });
     let (head, tail) = (tokens.head(), tokens.tail());
     let body = match function.flavor {
-        Flavor::Async | Flavor::Sync => quote_spanned!(span=> { #head #tail }),
+        // Between the user's own braces: a function that ends where the user wrote it is the user's to lints. Some want
+        // a `return`, and those that do not look away from an expansion.
+        Flavor::Async | Flavor::Sync => braced(quote_spanned!(span=> #head #tail), function.braces),
         Flavor::Boxed(_) => quote_spanned!(span=> { ::std::boxed::Box::pin(async move { #head #tail }) }),
     };
     let key_fn = tokens.key_fn();
@@ -70,7 +72,9 @@ impl<'a> Tokens<'a> {
         let idem = plan.args.idem.iter().map(|idem| {
             let expr = &idem.value;
             let at = Span::call_site().located_at(expr.span());
-            let borrowed = quote_spanned!(at=> &(#expr));
+            // Through `*`, which tells the expression nothing of what is wanted: a block or an `if` that gives `&Idem`
+            // would be asked for an `Idem`.
+            let borrowed = quote_spanned!(at=> &*&(#expr));
             quote_spanned!(*span=> .idem(#borrowed))
         });
         let guarded = plan.transaction.iter().map(|transaction| {
@@ -185,7 +189,7 @@ impl<'a> Tokens<'a> {
         setters
     }
 
-    /// `run(__idem_call, async move || -> Ret { … }).await`, or its sync and classified sisters.
+    /// `return run(__idem_call, async move || -> Ret { … }).await;`, or its sync and classified sisters.
     fn tail(&self) -> TokenStream {
         let Self { plan, span, krate, call } = self;
         let output = &plan.function.output;
@@ -205,14 +209,15 @@ impl<'a> Tokens<'a> {
         if is_sync {
             let whole = self.whole();
             let body = if whole.is_empty() {
-                body.to_token_stream()
+                braced(body.stream(), plan.function.braces)
             } else {
-                quote_spanned!(*span=> { #whole #body })
+                braced(quote_spanned!(*span=> #whole #body), plan.function.braces)
             };
-            return quote_spanned!(*span=> #krate::__private::#run(#call, #classify move || -> #output #body));
+            let closure = quote_spanned!(plan.function.braces=> move || -> #output #body);
+            return quote_spanned!(*span=> return #krate::__private::#run(#call, #classify #closure););
         }
         let closure = self.closure();
-        quote_spanned!(*span=> #krate::__private::#run(#call, #classify #closure).await)
+        quote_spanned!(*span=> return #krate::__private::#run(#call, #classify #closure).await;)
     }
 
     /// The three steps of a transactional job: the transaction cannot be a parameter of the body's closure, whose
@@ -232,7 +237,7 @@ impl<'a> Tokens<'a> {
                 #(#lints)* let #mutability #tx = #guard.tx();
                 #krate::__private::#body(#call, #classify #closure).await
             };
-            #krate::__private::tx_end(#call, #guard).await
+            return #krate::__private::tx_end(#call, #guard).await;
         }
     }
 
@@ -256,15 +261,18 @@ impl<'a> Tokens<'a> {
 
     /// `async move || -> Ret { … }` around the body.
     fn closure(&self) -> TokenStream {
-        let Self { plan, span, .. } = self;
+        let Self { plan, span, krate, .. } = self;
         let output = &plan.function.output;
         let body = &plan.function.body;
         let body = match &plan.function.flavor {
-            Flavor::Boxed(future) => quote_spanned!(*span=> (move || -> #future #body)().await),
+            Flavor::Boxed(future) => {
+                quote_spanned!(*span=> #krate::__private::built(move || -> #future #body).await)
+            }
             Flavor::Async | Flavor::Sync => body.to_token_stream(),
         };
         let (whole, edge) = (self.whole(), self.edge());
-        quote_spanned!(*span=> async move || -> #output { #whole #edge #body })
+        let inside = braced(quote_spanned!(*span=> #whole #edge #body), plan.function.braces);
+        quote_spanned!(plan.function.braces=> async move || -> #output #inside)
     }
 
     /// Makes the declared type an expectation for the body's tail and `return`s, as it is in an `async fn`; an
@@ -319,6 +327,13 @@ impl<'a> Tokens<'a> {
             }
         })
     }
+}
+
+/// A block with these braces.
+fn braced(inside: TokenStream, braces: Span) -> TokenStream {
+    let mut block = Group::new(Delimiter::Brace, inside);
+    block.set_span(braces);
+    TokenTree::Group(block).into()
 }
 
 /// A name that no name of the user's can mean.

@@ -18,6 +18,8 @@ pub(crate) struct Function {
     pub(crate) sig: Signature,
     /// The body's braces and what is in them, without inner attributes.
     pub(crate) body: Group,
+    /// The braces as the user wrote them.
+    pub(crate) braces: Span,
     /// What a call gives in the end: the type that must be a `Result`.
     pub(crate) output: Type,
     pub(crate) flavor: Flavor,
@@ -74,7 +76,7 @@ impl Function {
         let vis: Visibility = input.parse()?;
         refuse_other_items(input)?;
         let sig: Signature = input.parse()?;
-        let body = body(input, &sig, &mut attrs)?;
+        let (body, braces) = body(input, &sig, &mut attrs)?;
         let (output, flavor) = match &sig.output {
             ReturnType::Type(_, ty) if sig.asyncness.is_some() => (Type::clone(ty), Flavor::Async),
             ReturnType::Type(_, ty) => match boxed_future(ty) {
@@ -83,7 +85,7 @@ impl Function {
             },
             ReturnType::Default => (parse_quote!(()), Flavor::Sync),
         };
-        Ok(Self { attrs, vis, sig, body, output, flavor })
+        Ok(Self { attrs, vis, sig, body, braces, output, flavor })
     }
 
     /// The attributes whose path ends in a name.
@@ -178,7 +180,7 @@ fn refuse_other_items(input: ParseStream<'_>) -> syn::Result<()> {
 
 /// The body's group. Its inner attributes become outer ones of the function, and the braces lose the user's
 /// context, because a body of one expression would look like needless braces.
-fn body(input: ParseStream<'_>, sig: &Signature, attrs: &mut Vec<Attribute>) -> syn::Result<Group> {
+fn body(input: ParseStream<'_>, sig: &Signature, attrs: &mut Vec<Attribute>) -> syn::Result<(Group, Span)> {
     let rest: TokenStream = input.parse()?;
     let mut tokens = rest.into_iter();
     let Some(TokenTree::Group(mut group)) = tokens.next() else {
@@ -198,7 +200,7 @@ fn body(input: ParseStream<'_>, sig: &Signature, attrs: &mut Vec<Attribute>) -> 
     attrs.extend(inner.into_iter().map(|attr| Attribute { style: AttrStyle::Outer, ..attr }));
     let mut body = Group::new(Delimiter::Brace, rest);
     body.set_span(group.span().resolved_at(Span::call_site()));
-    Ok(body)
+    Ok((body, group.span()))
 }
 
 /// The output of `Pin<Box<dyn Future<Output = …> + …>>`, and that type with the object's lifetime left open:

@@ -1,10 +1,11 @@
 //! The typed shell of one call: what the attribute's expansion hands over, and the few places that know the job's
 //! own types. Everything behind it is not generic.
 
-use std::{any::type_name, fmt::Display, future::Future, marker::PhantomData, ops::Deref, pin::Pin};
+use std::{any::type_name, fmt::Display, future::Future, marker::PhantomData, ops::Deref};
 
 use crate::{
     block_on::block_on,
+    drive::Drive,
     error::Error,
     job::OnError,
     result::{Encoded, Stored},
@@ -100,7 +101,7 @@ where
 /// One call of a job, before it is admitted.
 #[must_use]
 pub struct Call<R, T, E> {
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: Box<Ticket>,
     pub(crate) edge: Edge<R, E>,
     value: PhantomData<fn() -> T>,
 }
@@ -112,7 +113,7 @@ impl<R, T, E> std::fmt::Debug for Call<R, T, E> {
 }
 
 /// A call whose result is stored and replayed. The one place for a job's bounds.
-pub fn stored<R>(ticket: Ticket) -> Call<R, R::Ok, R::Err>
+pub fn stored<R>(ticket: Box<Ticket>) -> Call<R, R::Ok, R::Err>
 where
     R: JobResult,
     R::Ok: Stored,
@@ -130,7 +131,7 @@ where
 }
 
 /// A call whose result is not stored (`replay = false`).
-pub fn unstored<R>(ticket: Ticket) -> Call<R, R::Ok, R::Err>
+pub fn unstored<R>(ticket: Box<Ticket>) -> Call<R, R::Ok, R::Err>
 where
     R: JobResult,
     R::Err: JobError,
@@ -206,7 +207,7 @@ pub fn run<R, T, E, B>(call: Call<R, T, E>, body: B) -> impl Future<Output = R>
 where
     B: AsyncFnOnce() -> R,
 {
-    drive(call, |_| None, Box::pin(body()), type_name::<B>())
+    Drive::new(call, |_| None, Box::pin(body()), type_name::<B>())
 }
 
 /// `run` with a function that judges the error.
@@ -218,31 +219,17 @@ pub fn run_classified<R, T, E, B>(
 where
     B: AsyncFnOnce() -> R,
 {
-    drive(call, |error| Some(classify(error)), Box::pin(body()), type_name::<B>())
+    Drive::new(call, |error| Some(classify(error)), Box::pin(body()), type_name::<B>())
 }
 
-async fn drive<R, T, E>(
-    call: Call<R, T, E>,
-    classify: impl FnOnce(&E) -> Option<OnError>,
-    body: Pin<Box<impl Future<Output = R>>>,
-    place: &'static str,
-) -> R {
-    let Call { ticket, edge, .. } = call;
-    let mut execution = match edge.answer(Box::pin(run::admit(ticket, place)).await) {
-        Ok(execution) => execution,
-        Err(answer) => return answer,
-    };
-    let Some(returned) = execution.attend(body).await else {
-        return (edge.refuse)(execution.dropped());
-    };
-    let (returned, ending) = edge.ending(returned, classify);
-    match Box::pin(execution.settle(ending)).await {
-        Ok(()) => returned,
-        Err(error) => {
-            drop(returned);
-            (edge.refuse)(error)
-        }
-    }
+#[inline(never)]
+fn admit_now(ticket: Box<Ticket>, place: &'static str) -> Admission {
+    block_on(run::admit(*ticket, place))
+}
+
+#[inline(never)]
+fn settle_now(execution: Box<Execution>, ending: Ending) -> Option<Error> {
+    block_on(execution.settle(ending))
 }
 
 /// Runs a synchronous job; its thread waits for the claim and the completion.
@@ -270,19 +257,25 @@ where
     B: FnOnce() -> R,
 {
     let Call { ticket, edge, .. } = call;
-    let mut execution = match edge.answer(block_on(run::admit(ticket, type_name::<B>()))) {
+    let mut execution = match edge.answer(admit_now(ticket, type_name::<B>())) {
         Ok(execution) => execution,
         Err(answer) => return answer,
     };
     let returned = execution.attend_sync(body);
     let (returned, ending) = edge.ending(returned, classify);
-    match block_on(execution.settle(ending)) {
-        Ok(()) => returned,
-        Err(error) => {
+    match settle_now(execution, ending) {
+        None => returned,
+        Some(error) => {
             drop(returned);
             (edge.refuse)(error)
         }
     }
+}
+
+/// Makes the future of a body that boxes its own. Called where it stands, the closure would be a repeatable one, and
+/// could not lend what it captured to the future.
+pub fn built<F>(build: impl FnOnce() -> F) -> F {
+    build()
 }
 
 /// Nothing, through a call, so that no lint sees that the branch on it is dead. It gives an `async` closure its

@@ -62,6 +62,7 @@ mod builder;
 mod call;
 mod claim;
 mod current;
+mod drive;
 mod error;
 mod fingerprint;
 mod heartbeat;
@@ -100,7 +101,9 @@ pub mod __private {
     pub use ::inventory;
 
     pub use crate::{
-        call::{Call, Describe, none, run, run_classified, run_sync, run_sync_classified, stored, unstored},
+        call::{
+            Call, Describe, built, none, run, run_classified, run_sync, run_sync_classified, stored, unstored,
+        },
         job::{ErrorRule, Job, OnStale},
         jobs::JobRef,
         key::{refused::Part, render},

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use self::admit::{Admitted, Call};
 pub use self::ticket::Ticket;
 pub(crate) use self::{
-    settle::{Ending, Execution},
+    settle::{Attendance, Ending, Execution},
     transact::{Enlist, begin, end},
 };
 use crate::{

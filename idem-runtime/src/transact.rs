@@ -194,7 +194,7 @@ pub async fn tx_begin<R, T, E, X: ?Sized, P>(
     _place: P,
 ) -> ControlFlow<R, Begun<R, E>> {
     let Call { ticket, edge, .. } = call;
-    let admission = Box::pin(run::begin(ticket, type_name::<P>(), guard.enlist())).await;
+    let admission = Box::pin(run::begin(*ticket, type_name::<P>(), guard.enlist())).await;
     match edge.answer(admission) {
         Ok(execution) => ControlFlow::Continue(Begun { execution, edge }),
         Err(answer) => ControlFlow::Break(answer),

@@ -15,6 +15,7 @@ mod a5;
 mod a6;
 mod a8;
 mod a9;
+mod b10;
 mod c10;
 mod c12;
 mod c13;
@@ -34,7 +35,7 @@ mod life;
 mod pool;
 pub(crate) mod site;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs, path::Path};
 
 use idem_tests::{Backend, Database};
 use site::Site;
@@ -81,6 +82,37 @@ fn the_list_of_cases_is_whole() {
         .filter(|word| word[1..].starts_with(|c: char| c.is_ascii_digit()))
         .collect();
     assert!(idle.is_empty(), "in CASES.md alone: {idle:?}");
+}
+
+/// The cases of the macro stand with its shapes, which are tests by themselves.
+#[test]
+fn the_list_of_cases_of_the_macro_is_whole() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut played = BTreeSet::new();
+    for folder in ["it/cases", "ui/pass", "renamed/src"] {
+        for entry in fs::read_dir(tests.join(folder)).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(path).expect("a text");
+                let names = text.split("fn ").skip(1).filter_map(|rest| rest.split('(').next());
+                let of_the_macro = |name: &&str| {
+                    name.starts_with('b') && name[1..].starts_with(|c: char| c.is_ascii_digit())
+                };
+                played.extend(names.filter(of_the_macro).map(str::to_owned));
+            }
+        }
+    }
+    let document = include_str!("../CASES.md");
+    let quoted: Vec<_> = document.split('`').skip(1).step_by(2).collect();
+    let listed: BTreeSet<_> = quoted
+        .iter()
+        .filter(|name| name.starts_with('b') && name[1..].starts_with(|c: char| c.is_ascii_digit()))
+        .map(|name| (*name).to_owned())
+        .collect();
+    assert_eq!(listed, played, "in CASES.md and among the tests");
+    for file in quoted.iter().filter(|name| name.starts_with("ui/")) {
+        assert!(tests.join(file).exists(), "CASES.md names {file}");
+    }
 }
 
 cases! {

@@ -143,7 +143,9 @@ fn missing_key(scope: &Scope<'_>) -> String {
 
 /// `{usr_id}`, which is nearly a parameter in braces: neither fixed text nor one that the first pass knows.
 fn misspelled_foreign(suspect: &Placeholder, source: &str, scope: &Scope<'_>) -> Option<Fault> {
-    let near = nearest(suspect.root(), scope.parameters.iter().map(String::as_str))?;
+    // Of two letters each is near every other.
+    let name = Some(suspect.root()).filter(|root| root.chars().count() > 2)?;
+    let near = nearest(name, scope.parameters.iter().map(String::as_str))?;
     let path = [&[near.to_owned()], &suspect.path[1..]].concat().join(".");
     let separator = if source[..suspect.at.start].ends_with('>') { ":" } else { "" };
     let fact = format!("`{}` is not a placeholder; did you mean `<{path}>`?", &source[suspect.at.clone()]);

@@ -7,6 +7,10 @@ use super::{
     fault::{Edit, Fault, visible},
 };
 
+/// Last words of names that are there to tell one job from another. Others, such as `receipt`, are as likely to be the
+/// name of the thing.
+const TELLING: [&str; 8] = ["id", "hour", "day", "date", "week", "month", "quarter", "year"];
+
 pub(super) enum Piece {
     Text(String),
     Hole(Placeholder),
@@ -207,22 +211,17 @@ impl<'a> Scan<'a> {
         true
     }
 
-    /// A segment that is a parameter's name and nothing else, `:user_id`, where the key has no such placeholder: the
-    /// word would be the same in every call, and what was to tell them apart is lost.
+    /// A parameter's name as a segment of fixed text, where that is sure to be meant as a placeholder: the word would be
+    /// the same in every call, and what was to tell them apart is lost.
     fn bare(&mut self) -> bool {
         let begins = matches!(self.pieces.last(), Some(Piece::Text(text)) if text.ends_with(SEPARATORS));
         let rest = self.rest();
         let name = leading_path(rest);
-        if !begins || self.scope.singleton || name == "self" || !self.scope.knows(name) {
+        if !begins || self.scope.singleton || !self.scope.knows(name) || !self.is_lost(name) {
             return false;
         }
         let after = rest[name.len()..].trim_start_matches(vanishes);
-        let root = name.split('.').next().unwrap_or_default();
-        let named =
-            [format!("<{root}>"), format!("<{root}.")].iter().any(|hole| self.source.contains(&**hole));
-        if named
-            || !(after.is_empty() || after.starts_with(SEPARATORS) || rest[name.len()..].starts_with('/'))
-        {
+        if !(after.is_empty() || after.starts_with(SEPARATORS) || rest[name.len()..].starts_with('/')) {
             return false;
         }
         let at = self.at..self.at + name.len();
@@ -233,6 +232,14 @@ impl<'a> Scan<'a> {
         self.faults.push(Fault::write(at.clone(), fact, vec![edit], ", or another word if it is fixed text"));
         self.hole(path(name), at);
         true
+    }
+
+    /// Whether a name tells one job from another, and no placeholder holds it.
+    fn is_lost(&self, name: &str) -> bool {
+        let root = name.split('.').next().unwrap_or_default();
+        let last = name.rsplit(['.', '_']).next().unwrap_or_default();
+        let holes = [format!("<{root}>"), format!("<{root}.")];
+        TELLING.contains(&last) && !holes.iter().any(|hole| self.source.contains(&**hole))
     }
 
     /// The first parameter that the key does not name so far, for a placeholder that names none.

@@ -20,7 +20,7 @@ fn parse(source: &str) -> (Template, Vec<String>) {
 
 #[test]
 fn a_template_is_fixed_text_around_placeholders() {
-    let cases: [(&str, &[&str], &[&str]); 13] = [
+    let cases: [(&str, &[&str], &[&str]); 14] = [
         ("b:<user_id>", &["b:", ""], &["user_id"]),
         ("b:<user_id>:<month>", &["b:", ":", ""], &["user_id", "month"]),
         ("b:<order.customer.id>|x", &["b:", "|x"], &["order.customer.id"]),
@@ -33,6 +33,7 @@ fn a_template_is_fixed_text_around_placeholders() {
         ("month:<user_id>", &["month:", ""], &["user_id"]),
         ("b:month:<month>", &["b:month:", ""], &["month"]),
         ("b:months:<user_id>", &["b:months:", ""], &["user_id"]),
+        ("b:order:<user_id>", &["b:order:", ""], &["user_id"]),
         ("a{b}:<month>{", &["a{b}:", "{"], &["month"]),
     ];
     for (source, texts, names) in cases {
@@ -53,12 +54,7 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     ("nightly", "nightly", "no placeholder", "singleton"),
     ("b:user_id", "user_id", "the same in every call", "write `b:<user_id>`"),
     ("b:user_id:x", "user_id", "the parameter is written `<user_id>`", "write `b:<user_id>:x`"),
-    (
-        "b:<user_id>:month",
-        "month",
-        "is fixed text here",
-        "write `b:<user_id>:<month>`, or another word",
-    ),
+    ("b:<user_id>:month", "month", "is fixed text here", "write `b:<user_id>:<month>`, or another word"),
     ("b|user_id#<t>", "user_id", "is fixed text here", "write `b|<user_id>#<t>`, or another word"),
     ("b:@user_id", "@user_id", "one is written `<user_id>`", "write `b:<user_id>`"),
     ("b:{}", "{}", "is not a placeholder", "write `b:<user_id>`"),

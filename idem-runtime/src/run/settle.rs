@@ -1,10 +1,10 @@
 //! An admitted call: its body runs, and what it left is settled.
 
 use std::{
-    future::{Future, poll_fn},
-    pin::{Pin, pin},
+    future::Future,
+    pin::Pin,
     sync::Arc,
-    task::Poll,
+    task::{self, Poll},
     time::Instant,
 };
 
@@ -49,28 +49,50 @@ pub(crate) struct Execution {
     pub(super) slot: Option<Arc<Slot>>,
 }
 
+/// Resolves when the lease is lost.
+type Lost = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// An execution while its body runs.
+#[must_use]
+pub(crate) struct Attendance {
+    execution: Box<Execution>,
+    /// Where others may take the claim over, a body whose lease is lost does not go on.
+    lost: Option<Lost>,
+}
+
+impl Attendance {
+    /// Lets the body go on, by a step that says whether it is over.
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut task::Context<'_>,
+        step: &mut dyn FnMut(&mut task::Context<'_>) -> bool,
+    ) -> Poll<()> {
+        if self.lost.as_mut().is_some_and(|lost| lost.as_mut().poll(cx).is_ready()) {
+            return Poll::Ready(());
+        }
+        if !self.execution.context.sync_scope(|| step(cx)) {
+            return Poll::Pending;
+        }
+        self.execution.has_returned = true;
+        Poll::Ready(())
+    }
+
+    /// The execution, after what is left of its body was dropped inside of it.
+    pub(crate) fn end<B: Future>(self, body: Option<Pin<Box<B>>>) -> Box<Execution> {
+        if let Some(body) = body {
+            drop(self.execution.context.scope(body));
+        }
+        self.execution
+    }
+}
+
 impl Execution {
-    /// Runs the body inside of this execution. Where others may take the claim over, a body whose lease is lost is
-    /// dropped: `None`.
-    pub(crate) async fn attend<R>(&mut self, body: Pin<Box<impl Future<Output = R>>>) -> Option<R> {
-        let mut body = pin!(self.context.scope(body));
+    /// Lets the body run inside of this execution.
+    pub(crate) fn attend(self: Box<Self>) -> Attendance {
         let guarded = self.job.stale_policy() != OnStale::Alert;
-        let lease = self.context.lease.as_deref().filter(|_| guarded);
-        let mut lost = pin!(async {
-            match lease {
-                Some(lease) => lease.lost().await,
-                None => std::future::pending().await,
-            }
-        });
-        let returned = poll_fn(|cx| {
-            if lost.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(None);
-            }
-            body.as_mut().poll(cx).map(Some)
-        })
-        .await;
-        self.has_returned = returned.is_some();
-        returned
+        let lease = self.context.lease.clone().filter(|_| guarded);
+        let lost = lease.map(|lease| -> Lost { Box::pin(async move { lease.lost().await }) });
+        Attendance { execution: self, lost }
     }
 
     /// Runs the body of an execution that has no lease to lose.
@@ -96,8 +118,8 @@ impl Execution {
     /// Records how the body ended. The write is on its way at the first poll, whatever becomes of this future.
     ///
     /// A body's own `Err` is handed on whatever becomes of its record; only a completion that is not recorded is an
-    /// error here.
-    pub(crate) async fn settle(mut self: Box<Self>, ending: Ending) -> Result<(), Error> {
+    /// error here: the answer of the call.
+    pub(crate) async fn settle(mut self: Box<Self>, ending: Ending) -> Option<Error> {
         let slot = self.slot.take();
         let job = self.job;
         let outcome = match ending {
@@ -106,7 +128,7 @@ impl Execution {
                 match self.complete(result).await {
                     Ok(()) if self.took_over => Outcome::TookOver,
                     Ok(()) => Outcome::Executed,
-                    Err(error) => return Err(Refusal { job, error, slot }.report()),
+                    Err(error) => return Some(Refusal { job, error, slot }.report()),
                 }
             }
             Ending::Failed { verdict, message } => {
@@ -117,7 +139,7 @@ impl Execution {
         };
         tracing::debug!(job = job.name(), key = shown(&self.context.key), ?outcome, "done");
         report(slot.as_ref(), outcome);
-        Ok(())
+        None
     }
 
     pub(super) fn verdict(&self) -> OnError {

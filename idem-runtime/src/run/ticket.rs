@@ -9,7 +9,8 @@ use crate::{
 };
 
 /// A call's job, its key, its fingerprint and the `Idem` it names. No type of the job's is in it, so it is the same
-/// code for every job.
+/// code for every job. Boxed, because it is handed on often, and in a debug build each time leaves a copy on the stack,
+/// once for each job that calls another.
 #[derive(Debug)]
 #[must_use]
 pub struct Ticket {
@@ -22,19 +23,19 @@ pub struct Ticket {
 
 impl Ticket {
     /// A call of a job, so far without its values.
-    pub fn new(job: &'static Job) -> Self {
+    pub fn new(job: &'static Job) -> Box<Self> {
         let key = render(job.template());
-        Self { job, idem: None, key, fingerprint: Fingerprinter::default(), problem: None }
+        Box::new(Self { job, idem: None, key, fingerprint: Fingerprinter::default(), problem: None })
     }
 
     /// The next placeholder's value.
-    pub fn part(mut self, value: &dyn KeyPart) -> Self {
+    pub fn part(mut self: Box<Self>, value: &dyn KeyPart) -> Box<Self> {
         self.key = self.key.part(value);
         self
     }
 
     /// The next value that must be equal under an equal key.
-    pub fn fingerprint(mut self, value: &dyn Fingerprint) -> Self {
+    pub fn fingerprint(mut self: Box<Self>, value: &dyn Fingerprint) -> Box<Self> {
         match value.canonical() {
             Ok(json) => self.fingerprint.add(&json),
             Err(error) => {
@@ -48,7 +49,7 @@ impl Ticket {
     }
 
     /// The `Idem` to use in place of the installed one.
-    pub fn idem(mut self, idem: &Idem) -> Self {
+    pub fn idem(mut self: Box<Self>, idem: &Idem) -> Box<Self> {
         self.idem = Some(idem.clone());
         self
     }

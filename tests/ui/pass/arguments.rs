@@ -1,28 +1,8 @@
 //! Each argument of the attribute, alone and together.
 
-use idem_runtime::{Error, Idem, idempotent};
+use idem_runtime::{Error, idempotent};
 
 use super::{memory, once, once_sync};
-
-struct Context {
-    idem: Idem,
-}
-
-impl Context {
-    fn idem(&self) -> &Idem {
-        &self.idem
-    }
-
-    #[idempotent(key = "arguments:field:<id>", idem = self.idem)]
-    async fn field(&self, id: u8) -> Result<u8, Error> {
-        Ok(id)
-    }
-
-    #[idempotent(key = "arguments:method:<id>", idem = self.idem())]
-    async fn method(&self, id: u8) -> Result<u8, Error> {
-        Ok(id)
-    }
-}
 
 #[derive(serde::Serialize)]
 struct Amount {
@@ -103,11 +83,4 @@ async fn all_arguments_are_taken() {
     assert_eq!(once_sync(|| volatile(1, Job { job_id: 2 })), 3);
     assert_eq!(once_sync(|| short(1)), 1);
     assert_eq!(once_sync(|| tuple((1, (2, 3)))), 3);
-}
-
-#[tokio::test]
-async fn the_handle_comes_from_an_expression() {
-    let context = Context { idem: memory().clone() };
-    assert_eq!(once(async || context.field(1).await).await, 1);
-    assert_eq!(once(async || context.method(1).await).await, 1);
 }

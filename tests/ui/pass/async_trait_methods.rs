@@ -10,9 +10,6 @@ trait Work: Send + Sync {
     async fn owned(&self, id: u64, values: Vec<u8>, pair: (u8, u8), note: &str) -> anyhow::Result<usize>;
     async fn exclusive(&mut self, id: u64) -> Result<u64, Error>;
     async fn consuming(self: Box<Self>, id: u64) -> Result<u64, Error>;
-    async fn generic<T: Send + Sync + serde::Serialize>(&self, id: u64, value: T) -> Result<String, Error>
-    where
-        Self: Sized;
 
     #[idempotent(key = "async_trait:provided:<id>", idem = memory())]
     async fn provided(&self, id: u64) -> Result<u64, Error> {
@@ -55,33 +52,10 @@ impl Work for Acme {
     async fn consuming(self: Box<Self>, id: u64) -> Result<u64, Error> {
         Ok(self.count + id)
     }
-
-    #[idempotent(key = "async_trait:generic:<id>", fingerprint = (value), idem = memory())]
-    async fn generic<T: Send + Sync + serde::Serialize>(&self, id: u64, value: T) -> Result<String, Error>
-    where
-        Self: Sized,
-    {
-        Ok(format!("{id} {}", size_of_val(&value)))
-    }
 }
 
 fn judge(_: &Error) -> OnError {
     OnError::Release
-}
-
-#[async_trait(?Send)]
-trait Local {
-    async fn local(&self, id: u64) -> Result<u64, Error>;
-}
-
-#[async_trait(?Send)]
-impl Local for Acme {
-    #[idempotent(key = "async_trait:local:<id>", idem = memory())]
-    async fn local(&self, id: u64) -> Result<u64, Error> {
-        let shared = std::rc::Rc::new(id);
-        tokio::task::yield_now().await;
-        Ok(*shared)
-    }
 }
 
 #[async_trait]
@@ -110,7 +84,5 @@ async fn async_trait_methods_run_once() {
     assert_eq!(once(async || is_send(acme_again.owned(1, vec![1], (2, 3), "ab")).await).await, 8);
     assert_eq!(once(async || acme().exclusive(2).await).await, 3);
     assert_eq!(once(async || Box::new(acme()).consuming(2).await).await, 3);
-    assert_eq!(once(async || acme().generic(1, 5_u16).await).await, "1 2");
     assert_eq!(once(async || acme().provided(4).await).await, 8);
-    assert_eq!(once(async || acme().local(4).await).await, 4);
 }

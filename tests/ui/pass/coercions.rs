@@ -1,40 +1,16 @@
-//! Bodies that need the declared return type as an expectation.
+//! Results that become what was declared: an object, a closure, a slice.
 
-use std::error::Error as StdError;
+use std::{fmt::Debug, rc::Rc, sync::Arc};
 
-use idem_runtime::{Error, idempotent};
+use idem_runtime::{Error, ErrorKind, Outcome, idempotent, with_outcome, with_outcome_sync};
 
-use super::{memory, once, once_sync};
+use super::memory;
 
-type Boxed = Box<dyn StdError + Send + Sync>;
-
-#[derive(Debug, thiserror::Error)]
-#[error("mine")]
-struct Mine;
-
-#[idempotent(key = "coercions:from_text:<n>", idem = memory())]
-async fn from_text(n: u8) -> Result<u8, Boxed> {
-    if n > 9 { Err("too much".into()) } else { Ok(n) }
-}
-
-#[idempotent(key = "coercions:boxed_error:<n>", idem = memory())]
-async fn boxed_error(n: u8) -> Result<u8, Boxed> {
-    if n > 9 {
-        return Err(Box::new(Mine));
-    }
-    let parsed: u8 = n.to_string().parse()?;
-    Ok(parsed)
-}
-
-#[idempotent(key = "coercions:boxed_error_sync:<n>", idem = memory())]
-fn boxed_error_sync(n: u8) -> Result<u8, Boxed> {
-    if n > 9 { Err(Box::new(Mine)) } else { Ok(n) }
-}
-
-trait Shape {
+trait Shape: Debug {
     fn sides(&self) -> u8;
 }
 
+#[derive(Debug)]
 struct Square;
 
 impl Shape for Square {
@@ -43,15 +19,52 @@ impl Shape for Square {
     }
 }
 
+#[derive(Debug)]
+struct Circle;
+
+impl Shape for Circle {
+    fn sides(&self) -> u8 {
+        1
+    }
+}
+
 #[idempotent(key = "coercions:object:<n>", replay = false, idem = memory())]
 async fn object(n: u8) -> Result<Box<dyn Shape>, Error> {
-    let _ = n;
+    if n == 0 {
+        return Ok(Box::new(Circle));
+    }
+    tokio::task::yield_now().await;
     Ok(Box::new(Square))
+}
+
+#[idempotent(key = "coercions:object_sync:<n>", replay = false, idem = memory())]
+fn object_sync(n: u8) -> Result<Rc<dyn Shape>, Error> {
+    if n == 0 { Ok(Rc::new(Circle)) } else { Ok(Rc::new(Square)) }
+}
+
+#[idempotent(key = "coercions:shared:<n>", replay = false, idem = memory())]
+async fn shared(n: u8, shape: Arc<Square>) -> Result<Arc<dyn Shape>, Error> {
+    let _ = n;
+    Ok(shape)
 }
 
 #[idempotent(key = "coercions:closure:<n>", replay = false, idem = memory())]
 async fn closure(n: u8) -> Result<Box<dyn Fn(u8) -> u8>, Error> {
     Ok(Box::new(move |m| m + n))
+}
+
+#[idempotent(key = "coercions:closure_sync:<n>", replay = false, idem = memory())]
+fn closure_sync(n: u8) -> Result<Box<dyn FnMut() -> u8 + Send>, Error> {
+    let mut count = n;
+    Ok(Box::new(move || {
+        count += 1;
+        count
+    }))
+}
+
+#[idempotent(key = "coercions:pointer:<n>", replay = false, idem = memory())]
+async fn pointer(n: u8) -> Result<fn(u8) -> u8, Error> {
+    if n == 0 { Ok(|m| m) } else { Ok(|m| m + 1) }
 }
 
 #[idempotent(key = "coercions:slice:<n>", replay = false, idem = memory())]
@@ -60,29 +73,32 @@ async fn slice<'a>(n: u8, list: &'a [u8; 2]) -> Result<&'a [u8], Error> {
     Ok(list)
 }
 
-#[idempotent(key = "coercions:panics:<n>", idem = memory())]
-async fn panics(n: u8) -> Result<u8, Error> {
-    if n > 200 { unreachable!() } else { panic!("{n} is never run here") }
-}
-
-#[idempotent(key = "coercions:forever:<n>", idem = memory())]
-async fn forever(n: u8) -> Result<u8, Error> {
-    loop {
-        if n > 0 {
-            tokio::task::yield_now().await;
-        }
-    }
+#[idempotent(key = "coercions:text:<n>", replay = false, idem = memory())]
+async fn text<'a>(n: u8, text: &'a String) -> Result<&'a str, Error> {
+    let _ = n;
+    Ok(text)
 }
 
 #[tokio::test]
-async fn declared_types_are_expectations() {
-    assert_eq!(once(async || from_text(1).await).await, 1);
-    assert_eq!(from_text(10).await.expect_err("too much").to_string(), "too much");
-    assert_eq!(once(async || boxed_error(1).await).await, 1);
-    assert_eq!(boxed_error(10).await.expect_err("mine").to_string(), "mine");
-    assert_eq!(once_sync(|| boxed_error_sync(1)), 1);
-    assert_eq!(object(1).await.expect("an object").sides(), 4);
+async fn b1_a_result_becomes_what_was_declared() {
+    assert_eq!(object(0).await.expect("a circle").sides(), 1);
+    assert_eq!(object(1).await.expect("a square").sides(), 4);
+    assert_eq!(shared(1, Arc::new(Square)).await.expect("a square").sides(), 4);
     assert_eq!(closure(1).await.expect("a closure")(2), 3);
+    assert_eq!(pointer(0).await.expect("a function")(2), 2);
+    assert_eq!(pointer(1).await.expect("a function")(2), 3);
     assert_eq!(slice(1, &[1, 2]).await.expect("a slice"), [1, 2]);
-    drop((panics(1), forever(1)));
+    assert_eq!(text(1, &"t".to_owned()).await.expect("a text"), "t");
+    assert_eq!(object_sync(0).expect("a circle").sides(), 1);
+    assert_eq!(object_sync(1).expect("a square").sides(), 4);
+    assert_eq!(closure_sync(1).expect("a closure")(), 2);
+}
+
+#[tokio::test]
+async fn b1_what_cannot_be_stored_is_given_once() {
+    let refused = Some(Outcome::Refused(ErrorKind::AlreadyCompleted));
+    assert_eq!(object(2).await.expect("a square").sides(), 4);
+    assert_eq!(with_outcome(object(2)).await.1, refused);
+    assert_eq!(closure_sync(2).expect("a closure")(), 3);
+    assert_eq!(with_outcome_sync(|| closure_sync(2)).1, refused);
 }

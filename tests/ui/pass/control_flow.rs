@@ -1,4 +1,4 @@
-//! `?`, `return`, labels, loops, closures and items inside a body.
+//! `?`, `return`, branches, closures and items inside a body.
 
 use idem_runtime::{Error, idempotent};
 
@@ -30,24 +30,6 @@ async fn early(n: u32) -> Result<u32, Failure> {
     return Ok(n);
 }
 
-#[idempotent(key = "control_flow:label:<n>", idem = memory())]
-async fn label(n: u32) -> Result<u32, Failure> {
-    let found = 'outer: loop {
-        for i in 0.. {
-            if i * i >= n {
-                break 'outer i;
-            }
-        }
-    };
-    let doubled = 'block: {
-        if found > 100 {
-            break 'block 0;
-        }
-        found * 2
-    };
-    Ok(doubled)
-}
-
 #[idempotent(key = "control_flow:items:<n>", idem = memory())]
 async fn items(n: u32) -> Result<u32, Failure> {
     use std::collections::BTreeSet;
@@ -74,11 +56,6 @@ fn branches(n: u32) -> Result<u32, Failure> {
     if n > 1 { Ok(n) } else { Err(Failure::Small) }
 }
 
-#[idempotent(key = "control_flow:collected:<n>", idem = memory())]
-fn collected(n: u32) -> Result<Vec<u32>, Failure> {
-    (0..n).map(|n| if n < 100 { Ok(n) } else { Err(Failure::Small) }).collect()
-}
-
 #[idempotent(key = "control_flow:unit:<n>", idem = memory())]
 fn unit(n: u32) -> Result<(), Failure> {
     if n == 0 {
@@ -93,10 +70,8 @@ async fn bodies_flow_as_they_do_without_the_attribute() {
     assert!(matches!(question("x").await, Err(Failure::Number(_))));
     assert!(matches!(question("0").await, Err(Failure::Small)));
     assert_eq!(once(async || early(2).await).await, 2);
-    assert_eq!(once(async || label(10).await).await, 8);
     assert_eq!(once(async || items(4).await).await, 14);
     assert_eq!(once(async || single(4).await).await, 4);
     assert_eq!(once_sync(|| branches(4)), 4);
-    assert_eq!(once_sync(|| collected(3)), [0, 1, 2]);
     once_sync(|| unit(4));
 }

@@ -1,4 +1,4 @@
-//! `#[tracing::instrument]` and `#[tokio::test]` above and below.
+//! `#[tracing::instrument]` above and below.
 
 use async_trait::async_trait;
 use idem_runtime::{Error, idempotent};
@@ -47,20 +47,6 @@ impl Work for () {
         tokio::task::yield_now().await;
         Ok(id)
     }
-}
-
-#[tokio::test]
-#[idempotent(key = "instrumented:test_above", singleton, idem = memory())]
-async fn a_test_above_is_a_job() -> Result<(), Error> {
-    tokio::task::yield_now().await;
-    Ok(())
-}
-
-#[idempotent(key = "instrumented:test_below", singleton, idem = memory())]
-#[tokio::test]
-async fn a_test_below_is_a_job() -> Result<(), Error> {
-    tokio::task::yield_now().await;
-    Ok(())
 }
 
 #[tokio::test]

@@ -61,11 +61,18 @@ fn constant(id: u8) -> Result<u8, Error> {
     Ok(id)
 }
 
-#[test]
-fn a_key_function_renders_what_the_job_would() {
+#[tokio::test]
+async fn a_key_function_renders_what_the_job_would() {
     let service = Arc::new(Service { tenant: "acme".to_owned() });
+    let (order, mut list) = (Order { id: 3 }, 2);
+    assert_eq!(Arc::clone(&service).own(order.clone()).await.expect("an order"), 3);
+    assert_eq!(service.associated(4, 1).await.expect("a sum"), 9);
+    assert_eq!(generic([1_u8, 2], "a:b", "c").await.expect("a sum"), 3);
+    assert_eq!(kinds("t".to_owned(), 1_u8, &mut list, (1, 2)).expect("a text"), "t!");
+    assert_eq!(bound::<u8, _>(5_u8, 1).expect("a number"), 5);
+    assert_eq!(constant(6).expect("a number"), 6);
     let keys = [
-        (service.own_key(&Order { id: 3 }), "key_functions:own:acme:3"),
+        (service.own_key(&order), "key_functions:own:acme:3"),
         (Service::associated_key(&4), "key_functions:associated:4"),
         (generic_key("a:b"), "key_functions:generic:a%3Ab"),
         (kinds_key(&"t".to_owned(), &1_u8, &2), "key_functions:kinds:t:1:2"),
@@ -73,7 +80,9 @@ fn a_key_function_renders_what_the_job_would() {
         (constant_key(), "key_functions:constant"),
     ];
     for (key, text) in keys {
-        assert_eq!(key.expect("a key").to_string(), text);
+        let key = key.expect("a key");
+        assert_eq!(key.to_string(), text);
+        assert!(memory().lookup(&key).await.expect("an answer").is_some(), "{key} is where the job's row is");
     }
 }
 

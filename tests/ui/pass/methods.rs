@@ -1,6 +1,4 @@
-//! Inherent methods with every receiver.
-
-use std::{pin::Pin, sync::Arc};
+//! Inherent methods: `&self`, `&mut self`, `self`, `mut self`, and none.
 
 use idem_runtime::{Error, idempotent};
 
@@ -39,27 +37,6 @@ impl Service {
         Ok(self.count)
     }
 
-    #[idempotent(key = "methods:arc:<self.tenant>", idem = memory())]
-    async fn arc(self: Arc<Self>) -> Result<usize, Error> {
-        Ok(self.tenant.len())
-    }
-
-    #[idempotent(key = "methods:boxed:<self.tenant>", idem = memory())]
-    async fn boxed(self: Box<Self>) -> Result<usize, Error> {
-        Ok(self.tenant.len())
-    }
-
-    #[idempotent(key = "methods:arc_ref:<self.tenant>", idem = memory())]
-    async fn arc_ref(self: &Arc<Self>) -> Result<usize, Error> {
-        Ok(self.tenant.len())
-    }
-
-    #[idempotent(key = "methods:pinned:<self.tenant>", idem = memory())]
-    async fn pinned(mut self: Pin<&mut Self>) -> Result<u32, Error> {
-        self.count += 1;
-        Ok(self.count)
-    }
-
     #[idempotent(key = "methods:sync:<self.tenant>", idem = memory())]
     fn sync(&mut self) -> Result<u32, Error> {
         self.count += 1;
@@ -77,17 +54,12 @@ fn service(tenant: &str) -> Service {
 }
 
 #[tokio::test]
-async fn each_receiver_works() {
+async fn b6_each_receiver_works() {
     let acme = service("acme");
     assert_eq!(once(async || is_send(acme.shared(1)).await).await, "acme 1");
     assert_eq!(once(async || is_send(acme.clone().exclusive(3)).await).await, 6);
     assert_eq!(once(async || is_send(acme.clone().owned()).await).await, "acme");
     assert_eq!(once(async || is_send(acme.clone().owned_mut()).await).await, 1);
-    assert_eq!(once(async || is_send(Arc::new(acme.clone()).arc()).await).await, 4);
-    assert_eq!(once(async || is_send(Box::new(acme.clone()).boxed()).await).await, 4);
-    let arc = Arc::new(acme.clone());
-    assert_eq!(once(async || is_send(arc.arc_ref()).await).await, 4);
-    assert_eq!(once(async || is_send(Pin::new(&mut acme.clone()).pinned()).await).await, 1);
     assert_eq!(once_sync(|| acme.clone().sync()), 1);
     assert_eq!(once(async || Service::associated(4).await).await, 8);
 }

@@ -1,48 +1,88 @@
 //! What must compile, and then run once: each file a family of shapes, with the store in memory.
 
 mod arguments;
+mod associated_types;
 mod async_free;
+mod async_trait_generic;
+mod async_trait_local;
 mod async_trait_methods;
 mod attributes;
 mod bank;
 mod bounded_lints;
+mod boxed_errors;
 mod boxed_futures;
+mod callable_arguments;
 mod classified_errors;
 mod coercions;
 mod conditional;
+mod const_generics;
 mod control_flow;
+mod deep_calls;
 mod derived_key_parts;
+mod diverging;
+mod documented;
+mod dropped_arguments;
 mod error_types;
+mod expansion_names;
+mod generic_receivers;
 mod generics;
+mod glob_import;
+mod handles;
+mod higher_ranked;
+mod impl_lifetimes;
 mod impl_trait_arguments;
+mod inferred;
+mod inner_attributes;
+mod inner_impls;
 mod instrumented;
 mod key_functions;
+mod keyword_fields;
+mod labels;
 mod large_futures;
 mod lifetimes;
+mod macro_fragments;
+mod macro_layers;
 mod macro_made;
 mod methods;
+mod moved_parameters;
+mod mutable_parameters;
+mod mutual_recursion;
+mod nested_functions;
 mod nested_items;
 mod not_send;
 mod our_names;
+mod own_items;
+mod own_macros;
+mod own_results;
 mod patterns;
+mod provided_methods;
 mod raw_identifiers;
+mod re_exports;
 mod recursion;
 mod renamed_crate;
+mod same_names;
 mod send_futures;
 mod shadowed_names;
+mod smart_receivers;
+mod spawnable_methods;
+mod spawned;
 // A library of the older edition holds it too, where its items can be reached.
 #[allow(unreachable_pub, dead_code)]
 mod strict_lints;
 mod sync_free;
 mod templates;
+mod test_attributes;
 mod trait_methods;
 mod transactional;
 mod transactional_methods;
+mod unawaited;
 mod unstored_results;
+mod visibilities;
+mod where_clauses;
 
 use std::{fmt::Debug, sync::OnceLock};
 
-use idem_runtime::{Idem, Outcome, with_outcome, with_outcome_sync};
+use idem_runtime::{Idem, Outcome, current, with_outcome, with_outcome_sync};
 
 /// The runtime under another path.
 mod facade {
@@ -82,6 +122,11 @@ fn once_sync<T: PartialEq + Debug, E: Debug>(call: impl Fn() -> Result<T, E>) ->
     let (first, second) = (first.expect("an executed result"), second.expect("a replayed result"));
     assert_eq!(first, second);
     first
+}
+
+/// The key of the job whose body asks.
+fn this_key() -> String {
+    current().key().to_string()
 }
 
 fn is_send<T: Send>(value: T) -> T {

@@ -1,40 +1,11 @@
-//! User names that equal the expansion's, or could.
+//! Parameters whose names equal the expansion's, or could.
 
 #![allow(clippy::too_many_arguments)]
 
 use idem_runtime::{Error, idempotent};
+use sqlx::SqliteConnection;
 
-use super::{memory, once, once_sync};
-
-const JOB: u8 = 1;
-
-#[allow(non_upper_case_globals, dead_code)]
-const call: u8 = 2;
-
-#[allow(unused_macros)]
-macro_rules! format {
-    ($($t:tt)*) => {
-        compile_error!("the user's own `format!` was expanded")
-    };
-}
-#[allow(unused_macros)]
-macro_rules! concat {
-    ($($t:tt)*) => {
-        compile_error!("the user's own `concat!` was expanded")
-    };
-}
-#[allow(unused_macros)]
-macro_rules! line {
-    () => {
-        compile_error!("the user's own `line!` was expanded")
-    };
-}
-#[allow(unused_macros)]
-macro_rules! module_path {
-    () => {
-        compile_error!("the user's own `module_path!` was expanded")
-    };
-}
+use super::{bank::Bank, memory, once, once_sync};
 
 #[idempotent(key = "our_names:first:<key>:<job>", fingerprint = (stored, part), idem = memory())]
 async fn first(
@@ -49,7 +20,8 @@ async fn first(
     stored: u8,
     part: u8,
 ) -> Result<u8, Error> {
-    Ok(key + job + result + store + pool + conn + tx + token + stored + part + JOB)
+    tokio::task::yield_now().await;
+    Ok(key + job + result + store + pool + conn + tx + token + stored + part)
 }
 
 #[idempotent(key = "our_names:second:<lease>", idem = memory())]
@@ -67,38 +39,60 @@ async fn second(
     idem: u8,
     out: u8,
 ) -> Result<u8, Error> {
+    tokio::task::yield_now().await;
     Ok(lease + now + args + ctx + fut + err + error + inner + body + guard + idem + out)
 }
 
-#[idempotent(key = "our_names:third:<__idem_call>", idem = memory())]
-#[allow(clippy::used_underscore_binding)]
-async fn third(__idem_call: u8, __idem_ret: u8, __idem_error: u8) -> Result<u8, Error> {
-    Ok(__idem_call + __idem_ret + __idem_error)
+#[idempotent(key = "our_names:third:<call>:<run>", fingerprint = (none, describe), on_error = judge, idem = memory())]
+fn third(
+    call: u8,
+    run: u8,
+    none: u8,
+    describe: u8,
+    render: u8,
+    ret: u8,
+    ok: u8,
+    some: u8,
+    core: u8,
+    std: u8,
+    idem_runtime: u8,
+    inventory: u8,
+) -> Result<u8, Error> {
+    Ok(call + run + none + describe + render + ret + ok + some + core + std + idem_runtime + inventory)
 }
 
-mod left {
-    use super::{Error, idempotent, memory};
-
-    #[idempotent(key = "our_names:left:<id>", idem = memory())]
-    pub(super) fn run(id: u8) -> Result<u8, Error> {
-        Ok(id)
-    }
+fn judge(_: &Error) -> idem_runtime::OnError {
+    idem_runtime::OnError::Release
 }
 
-mod right {
-    use super::{Error, idempotent, memory};
+#[idempotent(key = "our_names:boxed:<fut>:<body>", idem = memory())]
+fn boxed(
+    fut: u8,
+    body: u8,
+    call: u8,
+) -> std::pin::Pin<Box<dyn std::future::Future<Output = Result<u8, Error>> + Send>> {
+    Box::pin(async move { Ok(fut + body + call) })
+}
 
-    #[idempotent(key = "our_names:right:<id>", idem = memory())]
-    pub(super) fn run(id: u8) -> Result<u8, Error> {
-        Ok(id + 1)
-    }
+#[idempotent(key = "our_names:inside:<key>:<guard>", mode = "transactional", tx = conn, idem = Bank::idem())]
+async fn inside(
+    key: u8,
+    guard: u8,
+    tx: u8,
+    answer: u8,
+    begun: u8,
+    conn: &mut SqliteConnection,
+) -> anyhow::Result<u8> {
+    sqlx::query("INSERT INTO postings VALUES (1)").execute(conn).await?;
+    Ok(key + guard + tx + answer + begun)
 }
 
 #[tokio::test]
-async fn no_name_clashes() {
-    assert_eq!(once(async || first(1, 1, 1, 1, 1, 1, 1, 1, 1, 1).await).await, 11);
+async fn b2_parameters_may_have_any_name() {
+    assert_eq!(once(async || first(1, 1, 1, 1, 1, 1, 1, 1, 1, 1).await).await, 10);
     assert_eq!(once(async || second(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1).await).await, 12);
-    assert_eq!(once(async || third(1, 2, 3).await).await, 6);
-    assert_eq!(once_sync(|| left::run(1)), 1);
-    assert_eq!(once_sync(|| right::run(1)), 2);
+    assert_eq!(once_sync(|| third(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)), 12);
+    assert_eq!(once(async || boxed(1, 1, 1).await).await, 3);
+    let bank = Bank::open();
+    assert_eq!(bank.once(async |tx| inside(1, 1, 1, 1, 1, tx).await).await, (5, 1));
 }

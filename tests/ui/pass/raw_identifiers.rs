@@ -2,7 +2,7 @@
 
 use idem_runtime::{Error, KeyPart, idempotent, jobs};
 
-use super::{memory, once};
+use super::{memory, once, once_sync, this_key};
 
 #[derive(Clone)]
 struct Order {
@@ -21,10 +21,17 @@ async fn r#move(r#type: u8, r#fn: u8, order: Order, kind: Kind, r#match: u8) -> 
     Ok(r#type + r#fn + r#match)
 }
 
+#[idempotent(key = "raw:one:<type>", idem = memory())]
+fn r#final(r#type: u8) -> Result<String, Error> {
+    let _ = r#type;
+    Ok(this_key())
+}
+
 #[tokio::test]
-async fn raw_identifiers_work() {
+async fn b4_no_raw_prefix_shows_in_a_key() {
     let order = Order { r#type: 3 };
     assert_eq!(once(async || r#move(1, 2, order.clone(), Kind::r#fn, 4).await).await, 7);
     assert_eq!(r#struct(&1, &2, &order, &Kind::r#fn).expect("a key").to_string(), "raw:1:2:3:fn");
     assert!(jobs::all().any(|job| job.path().ends_with("raw_identifiers::move")));
+    assert_eq!(once_sync(|| r#final(1)), "raw:one:1");
 }

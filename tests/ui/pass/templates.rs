@@ -36,7 +36,7 @@ fn text(a: char) -> Result<char, Error> {
 }
 
 #[test]
-fn templates_render_as_they_read() {
+fn b4_templates_render_as_they_read() {
     let order = Order { customer: Customer { id: 7 }, lines: (1, (2, 3)) };
     let keys = [
         (literal_key(&1), "templates:<a>:1"),

@@ -1,57 +1,69 @@
-//! Methods of trait implementations and provided methods, with native `async fn`.
+//! Methods of trait implementations, with native `async fn`.
 
-use std::future::Future;
+use idem_runtime::{Error, KeyPart, idempotent};
+use serde::{Serialize, de::DeserializeOwned};
 
-use idem_runtime::{Error, idempotent};
+use super::{is_send, memory, once, once_sync, this_key};
 
-use super::{is_send, memory, once, once_sync};
+trait Work<M> {
+    type Reply;
 
-#[allow(async_fn_in_trait)]
-trait Work {
     fn tenant(&self) -> String;
 
     async fn required(&self, id: u8) -> Result<String, Error>;
 
-    fn spawnable(&self, id: u8) -> impl Future<Output = Result<u8, Error>> + Send;
+    async fn handled(&mut self, message: M) -> Result<Self::Reply, Error>;
 
-    #[idempotent(key = "trait_methods:provided:<tenant>", idem = memory())]
-    async fn provided(&self, tenant: String) -> Result<String, Error> {
-        Ok(format!("{} {tenant}", self.tenant()))
-    }
+    async fn generic<K: KeyPart>(&self, key: K, more: impl Into<u64>) -> Result<u64, Error>;
 
-    #[idempotent(key = "trait_methods:provided_sync:<id>", idem = memory())]
-    fn provided_sync(&self, id: u8) -> Result<u8, Error>
-    where
-        Self: Sized,
-    {
-        Ok(id + 1)
-    }
+    fn associated(id: u8) -> Result<String, Error>;
 }
 
-struct Acme;
+struct Acme(u64);
 
-impl Work for Acme {
+impl<M> Work<M> for Acme
+where
+    M: Serialize + DeserializeOwned + Clone,
+{
+    type Reply = Vec<M>;
+
     fn tenant(&self) -> String {
-        "acme".to_owned()
+        format!("acme{}", self.0)
     }
 
-    #[idempotent(key = "trait_methods:required:<id>", idem = memory())]
+    #[idempotent(key = "trait_methods:required:<self.0>:<id>", idem = memory())]
     async fn required(&self, id: u8) -> Result<String, Error> {
         tokio::task::yield_now().await;
-        Ok(format!("{} {id}", self.tenant()))
+        let _ = id;
+        Ok(format!("{} {}", <Self as Work<M>>::tenant(self), this_key()))
     }
 
-    #[idempotent(key = "trait_methods:spawnable:<id>", idem = memory())]
-    async fn spawnable(&self, id: u8) -> Result<u8, Error> {
+    #[idempotent(key = "trait_methods:handled:<self.0>", fingerprint = (message), idem = memory())]
+    async fn handled(&mut self, message: M) -> Result<Self::Reply, Error> {
+        self.0 += 1;
         tokio::task::yield_now().await;
-        Ok(id)
+        Ok(vec![message.clone(), message])
+    }
+
+    #[idempotent(key = "trait_methods:generic:<self.0>:<key>", idem = memory())]
+    async fn generic<K: KeyPart>(&self, key: K, more: impl Into<u64>) -> Result<u64, Error> {
+        tokio::task::yield_now().await;
+        let _ = key;
+        Ok(self.0 + more.into())
+    }
+
+    #[idempotent(key = "trait_methods:associated:<id>", idem = memory())]
+    fn associated(id: u8) -> Result<String, Error> {
+        let _ = id;
+        Ok(this_key())
     }
 }
 
 #[tokio::test]
-async fn methods_of_traits_run_once() {
-    assert_eq!(once(async || Acme.required(1).await).await, "acme 1");
-    assert_eq!(once(async || is_send(Acme.spawnable(1)).await).await, 1);
-    assert_eq!(once(async || Acme.provided("north".to_owned()).await).await, "acme north");
-    assert_eq!(once_sync(|| Acme.provided_sync(1)), 2);
+async fn b6_methods_of_traits_run_once() {
+    let call = async || is_send(Work::<u8>::required(&Acme(1), 2)).await;
+    assert_eq!(once(call).await, "acme1 trait_methods:required:1:2");
+    assert_eq!(once(async || Acme(1).handled("m".to_owned()).await).await, ["m", "m"]);
+    assert_eq!(once(async || Work::<u8>::generic(&Acme(3), "k", 4_u8).await).await, 7);
+    assert_eq!(once_sync(|| <Acme as Work<u8>>::associated(1)), "trait_methods:associated:1");
 }

@@ -236,16 +236,16 @@ mod of_mysql {
     }
 }
 
-/// Compiled, and not called.
-async fn _of_mysql(mut tx: MySqlTransaction<'static>) -> anyhow::Result<()> {
+#[allow(dead_code, reason = "compiled, and not called")]
+async fn of_mysql(mut tx: MySqlTransaction<'static>) -> anyhow::Result<()> {
     is_send(of_mysql::whole(1, &mut tx)).await?;
     is_send(of_mysql::alias(1, &mut tx)).await?;
     is_send(of_mysql::connection(1, &mut tx)).await?;
     Ok(tx.commit().await?)
 }
 
-/// Compiled, and not called.
-async fn _of_postgres(mut tx: PgTransaction<'static>) -> anyhow::Result<()> {
+#[allow(dead_code, reason = "compiled, and not called")]
+async fn of_postgres(mut tx: PgTransaction<'static>) -> anyhow::Result<()> {
     is_send(of_postgres::whole(1, &mut tx)).await?;
     is_send(of_postgres::alias(1, &mut tx)).await?;
     is_send(of_postgres::connection(1, &mut tx)).await?;
