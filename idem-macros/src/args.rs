@@ -1,20 +1,25 @@
 //! What the attribute says, argument by argument: each value with the span of its name and its own.
 
-use std::fmt::Display;
+mod duration;
+mod value;
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::{
-    Expr, LitBool, LitInt, LitStr, Member, Path, Token,
+    Expr, LitStr, Member, Path, Token,
     ext::IdentExt,
-    parenthesized,
     parse::{Parse, ParseStream, Parser},
     token,
 };
 
-use crate::errors::{Errors, did_you_mean, list};
-
-/// The longest duration there is: a hundred years.
-const LONGEST: u64 = 36_500 * 24 * 60 * 60;
+pub(crate) use self::duration::Duration;
+use self::{
+    duration::duration,
+    value::{
+        count, extend, field_path, fingerprint, function_name, key, krate, label, on_error, parameter, truth,
+        ttl, word,
+    },
+};
+use crate::errors::{Errors, list, nearest};
 
 /// One argument: the value, where its name stands, where the value stands.
 #[derive(Clone)]
@@ -83,13 +88,6 @@ pub(crate) enum ErrorRule {
 pub(crate) enum OnBusy {
     Error,
     Wait,
-}
-
-/// A duration as it was written, and in seconds.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Duration {
-    pub(crate) written: String,
-    pub(crate) seconds: u64,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -161,33 +159,43 @@ const LEGAL: [Legal; 21] = [
     Legal::value("mode", r#""lock_first""#, |args, name, i| {
         set(&mut args.mode, name, i, |i| word(i, "mode", &Mode::WORDS))
     }),
-    Legal::value("stale_after", r#""90s""#, |args, name, i| set(&mut args.stale_after, name, i, duration)),
-    Legal::value("heartbeat", "false", |args, name, i| set(&mut args.heartbeat, name, i, truth)),
+    Legal::value("stale_after", r#""90s""#, |args, name, i| {
+        set(&mut args.stale_after, name, i, |i| duration(i, ""))
+    }),
+    Legal::value("heartbeat", "false", |args, name, i| {
+        set(&mut args.heartbeat, name, i, |i| truth(i, "heartbeat"))
+    }),
     Legal::value("on_stale", r#""retry""#, |args, name, i| {
         let words = [("alert", OnStale::Alert), ("retry", OnStale::Retry)];
         set(&mut args.on_stale, name, i, |i| word(i, "on_stale", &words))
     }),
-    Legal::value("max_takeovers", "5", |args, name, i| set(&mut args.max_takeovers, name, i, count)),
+    Legal::value("max_takeovers", "5", |args, name, i| {
+        set(&mut args.max_takeovers, name, i, |i| count(i, "max_takeovers"))
+    }),
     Legal::value("on_error", r#""release""#, |args, name, i| set(&mut args.on_error, name, i, on_error)),
     Legal::value("on_busy", r#""wait""#, |args, name, i| {
         let words = [("error", OnBusy::Error), ("wait", OnBusy::Wait)];
         set(&mut args.on_busy, name, i, |i| word(i, "on_busy", &words))
     }),
-    Legal::value("wait_for", r#""10s""#, |args, name, i| set(&mut args.wait_for, name, i, duration)),
+    Legal::value("wait_for", r#""10s""#, |args, name, i| {
+        set(&mut args.wait_for, name, i, |i| duration(i, ""))
+    }),
     Legal::value("ttl", r#""30d""#, |args, name, i| set(&mut args.ttl, name, i, ttl)),
     Legal::value("fingerprint", "(amount, plan.name)", |args, name, i| {
         set(&mut args.fingerprint, name, i, fingerprint)
     }),
-    Legal::value("replay", "false", |args, name, i| set(&mut args.replay, name, i, truth)),
+    Legal::value("replay", "false", |args, name, i| set(&mut args.replay, name, i, |i| truth(i, "replay"))),
     Legal::value("tx", "connection", |args, name, i| set(&mut args.tx, name, i, parameter)),
     Legal::value("idem", "self.idem", |args, name, i| set(&mut args.idem, name, i, Expr::parse)),
     Legal::value("name", r#""billing.charge""#, |args, name, i| set(&mut args.label, name, i, label)),
     Legal::value("key_fn", "charge_key", |args, name, i| set(&mut args.key_fn, name, i, function_name)),
     Legal::flag("singleton", |args, name, i| set(&mut args.singleton, name, i, |_| Ok(()))),
-    Legal::list("allow_volatile", "attempt", |args, _, i| extend(&mut args.allow_volatile, i, field_path)),
+    Legal::list("allow_volatile", "attempt", |args, _, i| {
+        extend(&mut args.allow_volatile, i, "allow_volatile(attempt)", field_path)
+    }),
     Legal::flag("allow_short_ttl", |args, name, i| set(&mut args.allow_short_ttl, name, i, |_| Ok(()))),
     Legal::list("allow_overlap", "other::job", |args, _, i| {
-        extend(&mut args.allow_overlap, i, Path::parse_mod_style)
+        extend(&mut args.allow_overlap, i, "allow_overlap(other::job)", Path::parse_mod_style)
     }),
     Legal::value("crate", "crate::jobs", |args, name, i| set(&mut args.krate, name, i, krate)),
 ];
@@ -286,7 +294,8 @@ impl Args {
         let word = name.unraw().to_string();
         let Some(legal) = LEGAL.iter().find(|legal| legal.name == word) else {
             let names = || LEGAL.iter().map(|legal| legal.name);
-            let near = did_you_mean(&word, names(), "");
+            let near = nearest(&word, names()).or_else(|| meant(&word));
+            let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             return Err(syn::Error::new(
                 name.span(),
                 format!("unknown argument `{word}`{near}\nthe arguments are {}", list(names())),
@@ -303,6 +312,22 @@ impl Args {
         }
         Err(input.error(format!("expected `,`: `{}` is written `{}`", legal.name, legal.form())))
     }
+}
+
+/// What others call an argument.
+fn meant(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "lease" | "lock_timeout" | "timeout" | "visibility_timeout" => "stale_after",
+        "expires" | "expiry" | "expires_after" | "expire_after" | "retention" | "unique_for" => "ttl",
+        "on_crash" | "retry" | "retries" => "on_stale",
+        "on_conflict" | "wait" => "on_busy",
+        "payload" | "hash" => "fingerprint",
+        "id" | "idempotency_key" | "template" => "key",
+        "db" | "database" | "store" | "client" | "pool" => "idem",
+        "transaction" | "conn" | "connection" => "tx",
+        "label" => "name",
+        _ => return None,
+    })
 }
 
 fn skip_to_comma(input: ParseStream<'_>) {
@@ -324,225 +349,9 @@ fn set<T>(
     Ok(())
 }
 
-fn extend<T>(
-    list: &mut Vec<T>,
-    input: ParseStream<'_>,
-    read: fn(ParseStream<'_>) -> syn::Result<T>,
-) -> syn::Result<()> {
-    let inside;
-    let parens = parenthesized!(inside in input);
-    if inside.is_empty() {
-        return Err(syn::Error::new(parens.span.join(), "nothing stands between the parentheses"));
-    }
-    list.extend(inside.parse_terminated(read, Token![,])?);
-    Ok(())
-}
-
-fn string(input: ParseStream<'_>, otherwise: impl Display) -> syn::Result<LitStr> {
-    if input.peek(LitStr) { input.parse() } else { Err(input.error(otherwise)) }
-}
-
-fn key(input: ParseStream<'_>) -> syn::Result<LitStr> {
-    string(input, "the key is a string literal: an attribute sees no constants and expands no `concat!`")
-}
-
-fn word<T: Copy>(input: ParseStream<'_>, name: &str, words: &[(&str, T)]) -> syn::Result<T> {
-    let quoted: Vec<_> = words.iter().map(|(word, _)| format!("`\"{word}\"`")).collect();
-    let legal = quoted
-        .split_last()
-        .map_or_else(String::new, |(last, others)| format!("{} or {last}", others.join(", ")));
-    let literal = string(input, format!("`{name}` is {legal}"))?;
-    let given = literal.value();
-    words.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or_else(|| {
-        let near = did_you_mean(&given, words.iter().map(|(word, _)| *word), "");
-        syn::Error::new(literal.span(), format!("`{name}` cannot be `{given}`{near}\nit is {legal}"))
-    })
-}
-
-fn on_error(input: ParseStream<'_>) -> syn::Result<OnError> {
-    if input.peek(LitStr) {
-        let words = [
-            ("hold", ErrorRule::Hold),
-            ("release", ErrorRule::Release),
-            ("by_mark", ErrorRule::ByMark),
-            ("record", ErrorRule::Record),
-        ];
-        return word(input, "on_error", &words).map(OnError::Rule);
-    }
-    let otherwise = "`on_error` is `\"hold\"`, `\"release\"`, `\"by_mark\"`, `\"record\"` \
-                     or the path of a `fn(&E) -> OnError`";
-    let error = input.error(otherwise);
-    input.parse().map(OnError::Classify).map_err(|_| error)
-}
-
-fn truth(input: ParseStream<'_>) -> syn::Result<bool> {
-    if !input.peek(LitBool) {
-        return Err(input.error("expected `true` or `false`"));
-    }
-    input.parse::<LitBool>().map(|literal| literal.value)
-}
-
-fn count(input: ParseStream<'_>) -> syn::Result<u32> {
-    if !input.peek(LitInt) {
-        return Err(input.error("expected a number, such as `5`"));
-    }
-    input.parse::<LitInt>()?.base10_parse()
-}
-
-fn duration(input: ParseStream<'_>) -> syn::Result<Duration> {
-    if let Ok(number) = input.fork().parse::<LitInt>() {
-        let unit = if number.suffix().is_empty() { "s" } else { number.suffix() };
-        let written = format!("{}{unit}", number.base10_digits());
-        let example = if seconds(&written).is_ok() { written } else { "90s".to_owned() };
-        return Err(syn::Error::new(
-            number.span(),
-            format!("a duration is a string with a unit: write `\"{example}\"`"),
-        ));
-    }
-    let literal = string(input, "a duration is a string such as `\"90s\"`, `\"15m\"`, `\"2h\"` or `\"1d\"`")?;
-    let written = literal.value();
-    match seconds(&written) {
-        Ok(seconds) => Ok(Duration { written, seconds }),
-        Err(fault) => Err(syn::Error::new(literal.span(), fault)),
-    }
-}
-
-fn ttl(input: ParseStream<'_>) -> syn::Result<Ttl> {
-    match input.fork().parse::<LitStr>() {
-        Ok(literal) if literal.value() == "forever" => input.parse::<LitStr>().map(|_| Ttl::Forever),
-        _ => duration(input).map(Ttl::For).map_err(|error| {
-            syn::Error::new(
-                error.span(),
-                format!("{error}; to keep completed keys for good, write `\"forever\"`"),
-            )
-        }),
-    }
-}
-
-/// The seconds of `"90s"`, `"15m"`, `"2h"`, `"1d"`.
-fn seconds(written: &str) -> Result<u64, String> {
-    let digits = written.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let unit = match &written[digits.len()..] {
-        "s" => 1,
-        "m" => 60,
-        "h" => 60 * 60,
-        "d" => 24 * 60 * 60,
-        _ => 0,
-    };
-    if unit == 0 || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(format!(
-            "`{written}` is not a duration: write a whole number of `s`, `m`, `h` or `d`, such as `90s` or `2h`"
-        ));
-    }
-    match digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)) {
-        Some(0) => Err(format!("`{written}` is shorter than `1s`, the shortest duration there is")),
-        Some(seconds) if seconds <= LONGEST => Ok(seconds),
-        _ => Err(format!("`{written}` is longer than `36500d`, the longest duration there is")),
-    }
-}
-
-fn fingerprint(input: ParseStream<'_>) -> syn::Result<Vec<FieldPath>> {
-    if !input.peek(token::Paren) {
-        return Err(input.error("the values of a fingerprint stand in parentheses: `fingerprint = (amount)`"));
-    }
-    let mut paths = Vec::new();
-    extend(&mut paths, input, field_path)?;
-    Ok(paths)
-}
-
-/// `ident(.field)*`, read as an expression because `t.0.1` is a number to the lexer.
-fn field_path(input: ParseStream<'_>) -> syn::Result<FieldPath> {
-    let written: Expr = input.parse()?;
-    let refused = || {
-        syn::Error::new_spanned(
-            &written,
-            "expected a parameter or a path of fields, such as `amount` or `order.total.cents`",
-        )
-    };
-    let mut fields = Vec::new();
-    let mut at = &written;
-    while let Expr::Field(field) = at {
-        fields.push(field.member.clone());
-        at = &field.base;
-    }
-    fields.reverse();
-    let Expr::Path(path) = at else { return Err(refused()) };
-    let root = path.path.get_ident().filter(|_| path.qself.is_none()).ok_or_else(refused)?;
-    Ok(FieldPath { root: root.clone(), fields })
-}
-
-fn label(input: ParseStream<'_>) -> syn::Result<LitStr> {
-    let literal = string(input, "`name` is a string: the job's label in rows, logs and metrics")?;
-    if literal.value().trim().is_empty() || literal.value().chars().any(char::is_control) {
-        return Err(syn::Error::new(literal.span(), "`name` is one line of text that is not empty"));
-    }
-    Ok(literal)
-}
-
-fn function_name(input: ParseStream<'_>) -> syn::Result<Ident> {
-    if let Ok(quoted) = input.fork().parse::<LitStr>() {
-        return Err(input.error(format!(
-            "`key_fn` is the name of a function to make: write `key_fn = {}`",
-            quoted.value()
-        )));
-    }
-    if !input.peek(syn::Ident) {
-        return Err(input.error("`key_fn` is the name of a function to make, such as `charge_key`"));
-    }
-    input.parse()
-}
-
-fn parameter(input: ParseStream<'_>) -> syn::Result<Ident> {
-    if let Ok(quoted) = input.fork().parse::<LitStr>() {
-        return Err(input.error(format!("`tx` is the name of a parameter: write `tx = {}`", quoted.value())));
-    }
-    if !input.peek(syn::Ident) {
-        return Err(input
-            .error("`tx` is the name of the parameter with the caller's transaction, such as `connection`"));
-    }
-    input.parse()
-}
-
-fn krate(input: ParseStream<'_>) -> syn::Result<Path> {
-    if let Ok(quoted) = input.fork().parse::<LitStr>() {
-        return Err(input.error(format!("`crate` is a path: write `crate = {}`", quoted.value())));
-    }
-    Path::parse_mod_style(input)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{LEGAL, seconds};
-
-    #[test]
-    fn durations_are_read_and_refused() {
-        for (written, expected) in
-            [("1s", 1), ("90s", 90), ("15m", 900), ("2h", 7_200), ("36500d", 3_153_600_000)]
-        {
-            assert_eq!(seconds(written), Ok(expected), "{written}");
-        }
-        let bad = [
-            "",
-            "s",
-            "90",
-            "0s",
-            "00d",
-            "999ms",
-            "1h30m",
-            "-1s",
-            "+1s",
-            "1.5h",
-            "1 h",
-            " 1h",
-            "1H",
-            "36501d",
-            "99999999999999999999d",
-            "１s",
-        ];
-        for written in bad {
-            assert!(seconds(written).is_err(), "{written}");
-        }
-    }
+    use super::{LEGAL, meant};
 
     #[test]
     fn every_argument_stands_in_the_docs() {
@@ -554,6 +363,14 @@ mod tests {
                 "`{}` is undocumented",
                 legal.name
             );
+        }
+    }
+
+    #[test]
+    fn what_others_call_an_argument_is_one_of_ours() {
+        for word in ["lease", "expires", "retry", "wait", "hash", "id", "db", "conn", "label"] {
+            let near = meant(word).expect("an argument");
+            assert!(LEGAL.iter().any(|legal| legal.name == near), "{near}");
         }
     }
 }

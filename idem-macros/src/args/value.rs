@@ -1,0 +1,184 @@
+//! The values of the arguments, each with the words for what it is not.
+
+use std::fmt::Display;
+
+use proc_macro2::Ident;
+use syn::{
+    Expr, LitBool, LitInt, LitStr, Path, Token, ext::IdentExt, parenthesized, parse::ParseStream, token,
+};
+
+use super::{ErrorRule, FieldPath, OnError, Ttl, duration::duration};
+use crate::errors::did_you_mean;
+
+/// Reads a list in parentheses; `form` is how the whole argument is written.
+pub(super) fn extend<T>(
+    list: &mut Vec<T>,
+    input: ParseStream<'_>,
+    form: &str,
+    read: fn(ParseStream<'_>) -> syn::Result<T>,
+) -> syn::Result<()> {
+    let inside;
+    let parens = parenthesized!(inside in input);
+    if inside.is_empty() {
+        let fact = format!("nothing stands between the parentheses\nwrite `{form}`, or remove it");
+        return Err(syn::Error::new(parens.span.join(), fact));
+    }
+    list.extend(inside.parse_terminated(read, Token![,])?);
+    Ok(())
+}
+
+pub(super) fn string(input: ParseStream<'_>, otherwise: impl Display) -> syn::Result<LitStr> {
+    if input.peek(LitStr) { input.parse() } else { Err(input.error(otherwise)) }
+}
+
+pub(super) fn key(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    string(input, "the key is a string literal: an attribute sees no constants and expands no `concat!`")
+}
+
+pub(super) fn word<T: Copy>(input: ParseStream<'_>, name: &str, words: &[(&str, T)]) -> syn::Result<T> {
+    let quoted: Vec<_> = words.iter().map(|(word, _)| format!("`\"{word}\"`")).collect();
+    let legal = quoted
+        .split_last()
+        .map_or_else(String::new, |(last, others)| format!("{} or {last}", others.join(", ")));
+    if let Ok(bare) = input.fork().call(Ident::parse_any)
+        && words.iter().any(|(word, _)| bare == word)
+    {
+        return Err(input.error(format!("`{name}` is a string: write `{name} = \"{bare}\"`")));
+    }
+    let literal = string(input, format!("`{name}` is {legal}"))?;
+    let given = literal.value();
+    words.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or_else(|| {
+        let near = did_you_mean(&given, words.iter().map(|(word, _)| *word), "");
+        syn::Error::new(literal.span(), format!("`{name}` cannot be `{given}`{near}\nit is {legal}"))
+    })
+}
+
+pub(super) fn on_error(input: ParseStream<'_>) -> syn::Result<OnError> {
+    if input.peek(LitStr) {
+        let words = [
+            ("hold", ErrorRule::Hold),
+            ("release", ErrorRule::Release),
+            ("by_mark", ErrorRule::ByMark),
+            ("record", ErrorRule::Record),
+        ];
+        return word(input, "on_error", &words).map(OnError::Rule);
+    }
+    if let Ok(path) = input.fork().parse::<Path>()
+        && let [.., of, rule] =
+            &path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>()[..]
+        && of == "OnError"
+    {
+        let word = rule.to_lowercase();
+        return Err(input.error(format!("a rule for every error is a string: write `on_error = \"{word}\"`")));
+    }
+    let otherwise = "`on_error` is `\"hold\"`, `\"release\"`, `\"by_mark\"`, `\"record\"` \
+                     or the path of a `fn(&E) -> OnError`";
+    let error = input.error(otherwise);
+    input.parse().map(OnError::Classify).map_err(|_| error)
+}
+
+pub(super) fn truth(input: ParseStream<'_>, name: &str) -> syn::Result<bool> {
+    if input.peek(LitBool) {
+        return input.parse::<LitBool>().map(|literal| literal.value);
+    }
+    let quoted = input.fork().parse::<LitStr>().map(|literal| literal.value().to_lowercase());
+    let meant = match quoted.as_deref() {
+        Ok("true" | "yes" | "on" | "1") => Some(true),
+        Ok("false" | "no" | "off" | "0" | "never") => Some(false),
+        _ => None,
+    };
+    let remedy = meant.map_or_else(String::new, |meant| format!(": write `{name} = {meant}`"));
+    Err(input.error(format!("`{name}` is `true` or `false`{remedy}")))
+}
+
+pub(super) fn count(input: ParseStream<'_>, name: &str) -> syn::Result<u32> {
+    if input.peek(LitInt) {
+        let number = input.parse::<LitInt>()?;
+        let count = number.base10_parse().ok().filter(|_| number.suffix().is_empty());
+        return count.ok_or_else(|| {
+            let fact = format!("`{name}` is a whole number from 0 to {}, without a suffix", u32::MAX);
+            syn::Error::new(number.span(), fact)
+        });
+    }
+    let quoted = input.fork().parse::<LitStr>().ok().and_then(|literal| literal.value().parse::<u32>().ok());
+    let remedy =
+        quoted.map_or_else(|| ", such as `5`".to_owned(), |number| format!(": write `{name} = {number}`"));
+    Err(input.error(format!("`{name}` is a whole number{remedy}")))
+}
+
+pub(super) fn ttl(input: ParseStream<'_>) -> syn::Result<Ttl> {
+    const FOREVER: &str = "; to keep completed keys for good, write `\"forever\"`";
+    match input.fork().parse::<LitStr>() {
+        Ok(literal) if literal.value() == "forever" => input.parse::<LitStr>().map(|_| Ttl::Forever),
+        _ => duration(input, FOREVER).map(Ttl::For),
+    }
+}
+
+pub(super) fn fingerprint(input: ParseStream<'_>) -> syn::Result<Vec<FieldPath>> {
+    if !input.peek(token::Paren) {
+        return Err(input.error("the values of a fingerprint stand in parentheses: `fingerprint = (amount)`"));
+    }
+    let mut paths = Vec::new();
+    extend(&mut paths, input, "fingerprint = (amount, plan.name)", field_path)?;
+    Ok(paths)
+}
+
+/// `ident(.field)*`, read as an expression because `t.0.1` is a number to the lexer.
+pub(super) fn field_path(input: ParseStream<'_>) -> syn::Result<FieldPath> {
+    let written: Expr = input.parse()?;
+    let refused = || {
+        syn::Error::new_spanned(
+            &written,
+            "expected a parameter or a path of fields, such as `amount` or `order.total.cents`",
+        )
+    };
+    let mut fields = Vec::new();
+    let mut at = &written;
+    while let Expr::Field(field) = at {
+        fields.push(field.member.clone());
+        at = &field.base;
+    }
+    fields.reverse();
+    let Expr::Path(path) = at else { return Err(refused()) };
+    let root = path.path.get_ident().filter(|_| path.qself.is_none()).ok_or_else(refused)?;
+    Ok(FieldPath { root: root.clone(), fields })
+}
+
+pub(super) fn label(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    let literal = string(input, "`name` is a string: the job's label in rows, logs and metrics")?;
+    if literal.value().trim().is_empty() || literal.value().chars().any(char::is_control) {
+        return Err(syn::Error::new(literal.span(), "`name` is one line of text that is not empty"));
+    }
+    Ok(literal)
+}
+
+pub(super) fn function_name(input: ParseStream<'_>) -> syn::Result<Ident> {
+    if let Ok(quoted) = input.fork().parse::<LitStr>() {
+        return Err(input.error(format!(
+            "`key_fn` is the name of a function to make: write `key_fn = {}`",
+            quoted.value()
+        )));
+    }
+    if !input.peek(syn::Ident) {
+        return Err(input.error("`key_fn` is the name of a function to make, such as `charge_key`"));
+    }
+    input.parse()
+}
+
+pub(super) fn parameter(input: ParseStream<'_>) -> syn::Result<Ident> {
+    if let Ok(quoted) = input.fork().parse::<LitStr>() {
+        return Err(input.error(format!("`tx` is the name of a parameter: write `tx = {}`", quoted.value())));
+    }
+    if !input.peek(syn::Ident) {
+        return Err(input
+            .error("`tx` is the name of the parameter with the caller's transaction, such as `connection`"));
+    }
+    input.parse()
+}
+
+pub(super) fn krate(input: ParseStream<'_>) -> syn::Result<Path> {
+    if let Ok(quoted) = input.fork().parse::<LitStr>() {
+        return Err(input.error(format!("`crate` is a path: write `crate = {}`", quoted.value())));
+    }
+    Path::parse_mod_style(input)
+}

@@ -1,0 +1,12 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, OnError, idempotent};
+
+#[idempotent(key = "billing:<user_id>", ttl = "2 fortnights")]
+async fn job(user_id: u64, month: String) -> Result<(), Error> {
+    Ok(())
+}
+
+fn main() {
+    let _ = job(1, String::new());
+}
