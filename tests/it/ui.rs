@@ -181,7 +181,7 @@ fn b9_no_message_speaks_of_what_is_ours_alone() {
     /// Lines of rustc's that do, and why they stand.
     const STANDING: [(&str, &str); 3] = [
         ("note: required by a bound in `idem_runtime::__private::", "rustc names the bound that is not kept"),
-        ("pub fn stored<R>(ticket: Ticket) -> Call<R, R::Ok, R::Err>", "and shows where it is"),
+        ("pub fn stored<R>(ticket: Box<Ticket>) -> Call<R, R::Ok, R::Err>", "and shows where it is"),
         (
             "help: within `{async closure body@",
             "a future that is not `Send` is the body's, which has no name",
