@@ -5,6 +5,7 @@
 
 use std::{
     future::Future,
+    mem,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -24,13 +25,14 @@ pub(crate) struct Drive<R, E, C, B: Future> {
     classify: Option<C>,
     body: Option<Pin<Box<B>>>,
     returned: Option<R>,
-    stage: Stage,
+    stage: Stage<R>,
 }
 
-enum Stage {
+enum Stage<R> {
     Admitted(Boxed<Admission>),
     Attended(Attendance),
-    Settled(Boxed<Option<Error>>),
+    /// What the body returned is the answer, if its record is not refused.
+    Settled(Boxed<Option<Error>>, R),
     Over,
 }
 
@@ -59,25 +61,23 @@ where
         }
     }
 
-    /// Makes the record of what the body left: nothing, where it did not come to its end.
+    /// Records what the body left. One that did not come to its end is answered at once.
     #[inline(never)]
-    fn settle(&mut self) {
-        let Some(execution) = self.take_execution() else { return };
-        let ending = self.returned.take().zip(self.classify.take()).map(|(returned, classify)| {
-            let (returned, ending) = self.edge.ending(returned, classify);
-            self.returned = Some(returned);
-            ending
-        });
-        self.stage = Stage::Settled(settlement(execution, ending));
+    fn settle(&mut self) -> Option<R> {
+        let execution = self.take_execution()?;
+        let Some((returned, classify)) = self.returned.take().zip(self.classify.take()) else {
+            return Some((self.edge.refuse)(execution.dropped()));
+        };
+        let (returned, ending) = self.edge.ending(returned, classify);
+        self.stage = Stage::Settled(settlement(execution, ending), returned);
+        None
     }
 
     #[inline(never)]
-    fn answer(&mut self, refused: Option<Error>) -> R {
-        self.stage = Stage::Over;
-        match (self.returned.take(), refused) {
-            (Some(returned), None) => returned,
-            (_, Some(error)) => (self.edge.refuse)(error),
-            (None, None) => unreachable!("a body that did not return is refused"),
+    fn answer(&mut self, refused: Option<Error>) -> Option<R> {
+        match mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Settled(_, returned) => Some(refused.map_or(returned, self.edge.refuse)),
+            _ => None,
         }
     }
 }
@@ -85,8 +85,13 @@ where
 impl<R, E, C, B: Future> Drive<R, E, C, B> {
     /// Drops what there is of the body where it ran, and then gives the execution.
     fn take_execution(&mut self) -> Option<Box<Execution>> {
-        match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Attended(attendance) => Some(attendance.end(self.body.take())),
+        match mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Attended(attendance) => {
+                let body = &mut self.body;
+                let left = body.is_some();
+                let mut drop_body = || *body = None;
+                Some(attendance.end(left.then_some(&mut drop_body)))
+            }
             other => {
                 self.stage = other;
                 None
@@ -118,23 +123,25 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
         let this = self.get_mut();
         loop {
-            match &mut this.stage {
+            let answer = match &mut this.stage {
                 Stage::Admitted(admission) => {
                     let admission = ready!(admission.as_mut().poll(cx));
-                    if let Some(answer) = this.admit(admission) {
-                        return Poll::Ready(answer);
-                    }
+                    this.admit(admission)
                 }
                 Stage::Attended(attendance) => {
                     let (body, returned) = (&mut this.body, &mut this.returned);
                     ready!(attendance.poll(cx, &mut |cx| step(body, returned, cx)));
-                    this.settle();
+                    this.settle()
                 }
-                Stage::Settled(settlement) => {
+                Stage::Settled(settlement, _) => {
                     let refused = ready!(settlement.as_mut().poll(cx));
-                    return Poll::Ready(this.answer(refused));
+                    this.answer(refused)
                 }
+                // As an `async fn` does.
                 Stage::Over => panic!("a call was polled after its end"),
+            };
+            if let Some(answer) = answer {
+                return Poll::Ready(answer);
             }
         }
     }
@@ -156,9 +163,6 @@ fn admission(ticket: Box<Ticket>, place: &'static str) -> Boxed<Admission> {
 }
 
 #[inline(never)]
-fn settlement(execution: Box<Execution>, ending: Option<Ending>) -> Boxed<Option<Error>> {
-    match ending {
-        Some(ending) => Box::pin(execution.settle(ending)),
-        None => Box::pin(std::future::ready(Some(execution.dropped()))),
-    }
+fn settlement(execution: Box<Execution>, ending: Ending) -> Boxed<Option<Error>> {
+    Box::pin(execution.settle(ending))
 }

@@ -1,5 +1,7 @@
 //! All jobs of the linked crates: what is known of each, and the pairs that could share a key.
 
+#![allow(dead_code, reason = "the registry knows a job that nobody calls")]
+
 use std::time::Duration;
 
 use idem_runtime::{Error, ErrorRule, Idem, Job, Mode, OnStale, idempotent, jobs};

@@ -9,7 +9,7 @@ const RUSTC: &str = "rustc 1.95.";
 const FOLDERS: [&str; 6] = ["key", "args", "shape", "types", "phase", "tx"];
 
 #[test]
-fn each_mistake_has_its_message() {
+fn b9_each_mistake_has_its_message() {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = Command::new(rustc).arg("--version").output().expect("a compiler");
     let version = String::from_utf8_lossy(&version.stdout);
@@ -129,7 +129,7 @@ fn assert_none(amiss: &[String]) {
 }
 
 #[test]
-fn each_mistake_is_one_error() {
+fn b9_each_mistake_is_one_error() {
     /// One mistake, and two errors.
     const TWICE: [(&str, &str); 1] = [(
         "types/crate_is_nowhere",
@@ -147,7 +147,7 @@ fn each_mistake_is_one_error() {
 }
 
 #[test]
-fn no_error_points_at_a_whole_attribute() {
+fn b9_no_error_points_at_a_whole_attribute() {
     const THERE: [(&str, &str); 4] = [
         ("args/no_key", "what is missing has no place of its own"),
         ("args/nothing", "what is missing has no place of its own"),
@@ -166,7 +166,7 @@ fn no_error_points_at_a_whole_attribute() {
 }
 
 #[test]
-fn no_message_speaks_of_what_is_ours_alone() {
+fn b9_no_message_speaks_of_what_is_ours_alone() {
     const OURS: [&str; 9] = [
         "__private",
         "__idem",
@@ -181,7 +181,7 @@ fn no_message_speaks_of_what_is_ours_alone() {
     /// Lines of rustc's that do, and why they stand.
     const STANDING: [(&str, &str); 3] = [
         ("note: required by a bound in `idem_runtime::__private::", "rustc names the bound that is not kept"),
-        ("pub fn stored<R>(ticket: Ticket) -> Call<R, R::Ok, R::Err>", "and shows where it is"),
+        ("pub fn stored<R>(ticket: Box<Ticket>) -> Call<R, R::Ok, R::Err>", "and shows where it is"),
         (
             "help: within `{async closure body@",
             "a future that is not `Send` is the body's, which has no name",
@@ -248,7 +248,7 @@ fn no_two_cases_say_the_same_of_the_same() {
 }
 
 #[test]
-fn each_mistake_that_the_macro_finds_leaves_what_it_is_about_in_use() {
+fn b9_each_mistake_that_the_macro_finds_leaves_what_it_is_about_in_use() {
     let mut amiss = Vec::new();
     for case in cases().filter(|case| case.errors().iter().any(|error| error.starts_with("error: "))) {
         let (name, rest) = case.item().unwrap_or_else(|| panic!("{}: nothing is annotated", case.name));

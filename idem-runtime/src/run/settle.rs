@@ -78,11 +78,27 @@ impl Attendance {
     }
 
     /// The execution, after what is left of its body was dropped inside of it.
-    pub(crate) fn end<B: Future>(self, body: Option<Pin<Box<B>>>) -> Box<Execution> {
-        if let Some(body) = body {
-            drop(self.execution.context.scope(body));
-        }
+    pub(crate) fn end(self, drop_body: Option<&mut dyn FnMut()>) -> Box<Execution> {
+        drop(drop_body.map(|drop_body| self.execution.context.scope(OnDrop(drop_body))));
         self.execution
+    }
+}
+
+/// A future that is dropped in place of the body, whose type it does not know: tokio drops what it scopes inside of the
+/// scope, and outside where the thread has none any more.
+struct OnDrop<'a>(&'a mut dyn FnMut());
+
+impl Future for OnDrop<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut task::Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+}
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 

@@ -49,6 +49,7 @@ impl Ticket {
     }
 
     /// The `Idem` to use in place of the installed one.
+    #[must_use]
     pub fn idem(mut self: Box<Self>, idem: &Idem) -> Box<Self> {
         self.idem = Some(idem.clone());
         self

@@ -97,7 +97,8 @@ fn clippy<const N: usize>(crates: [(&'static str, String); N]) -> Option<BTreeMa
         let runtime = workspace().join("idem-runtime");
         let manifest = format!(
             "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n\
-             idem-runtime = {{ path = {runtime:?}, default-features = false }}\n"
+             idem-runtime = {{ path = \"{}\", default-features = false }}\n",
+            runtime.display()
         );
         write(&folder.path().join(name).join("Cargo.toml"), &manifest);
         write(&folder.path().join(name).join("src/lib.rs"), &text);

@@ -1,5 +1,7 @@
 //! `Box<dyn Error>`: what `Into` and a coercion make of an error.
 
+#![allow(clippy::needless_return)]
+
 use std::{
     error::Error as StdError,
     num::{ParseIntError, TryFromIntError},
@@ -47,7 +49,10 @@ async fn boxed(n: u8) -> Result<u32, Boxed> {
     match n {
         0 => Err(Box::new(Mine)),
         1..=9 => Ok(n.into()),
-        _ => return Err(Box::new(Mine)),
+        _ => {
+            let mine = Box::new(Mine);
+            return Err(mine);
+        }
     }
 }
 

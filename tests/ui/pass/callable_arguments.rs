@@ -1,5 +1,7 @@
 //! Parameters that are called: closures, function pointers, objects, async ones.
 
+#![allow(clippy::type_complexity)]
+
 use std::{future::Future, pin::Pin};
 
 use idem_runtime::{Error, idempotent};

@@ -1,5 +1,7 @@
 //! Results that become what was declared: an object, a closure, a slice.
 
+#![allow(clippy::ptr_arg)]
+
 use std::{fmt::Debug, rc::Rc, sync::Arc};
 
 use idem_runtime::{Error, ErrorKind, Outcome, idempotent, with_outcome, with_outcome_sync};

@@ -1,5 +1,7 @@
 //! `?`, `return`, branches, closures and items inside a body.
 
+#![allow(clippy::needless_return)]
+
 use idem_runtime::{Error, idempotent};
 
 use super::{memory, once, once_sync};

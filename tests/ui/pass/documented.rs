@@ -1,5 +1,7 @@
 //! Doc comments, whatever stands in them.
 
+#![allow(clippy::unused_self)]
+
 use idem_runtime::{Error, idempotent};
 
 use super::{memory, once, once_sync};

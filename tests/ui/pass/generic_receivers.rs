@@ -1,5 +1,7 @@
 //! Methods of `impl<T: Store> Svc<T>`, for each receiver.
 
+#![allow(clippy::unsafe_derive_deserialize)]
+
 use std::{marker::PhantomData, pin::Pin, sync::Arc};
 
 use idem_runtime::{Error, KeyPart, idempotent};

@@ -1,5 +1,7 @@
 //! `key_fn`: a sibling that renders the key alone.
 
+#![allow(clippy::needless_lifetimes)]
+
 use std::{borrow::Borrow, sync::Arc};
 
 use idem_runtime::{Error, KeyPart, idempotent};

@@ -1,5 +1,7 @@
 //! Labelled blocks and loops.
 
+#![allow(clippy::never_loop)]
+
 use idem_runtime::{Error, idempotent};
 
 use super::{memory, once, once_sync};

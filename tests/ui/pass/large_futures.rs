@@ -1,6 +1,6 @@
 //! Futures stay small, whatever their bodies hold: each job has a plain twin to be compared with.
 
-#![allow(clippy::large_stack_arrays)]
+#![allow(clippy::large_stack_arrays, clippy::large_futures, clippy::needless_range_loop)]
 
 use idem_runtime::{Error, idempotent};
 use sqlx::{Connection, SqliteConnection};

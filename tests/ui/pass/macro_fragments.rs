@@ -27,7 +27,7 @@ macro_rules! whole {
 
 whole! {
     /// Sums.
-    #[must_use]
+    #[must_use = "it was paid for"]
     pub(super) whole<'a, T: std::fmt::Debug>(id: u8, (left, right) => (u8, u8)) -> Result<u8, Error>,
         "macro_fragments:whole:<id>", {
             let sum = id + left + right;

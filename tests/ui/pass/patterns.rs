@@ -36,11 +36,11 @@ fn nested(
     Pair { left: (ref first, mut second), right: [head, rest @ .., last] }: Pair,
     &mut ref mut total: &mut u8,
     (Ok(either) | Err(either)): Result<u8, u8>,
-    __: u8,
+    __own: u8,
 ) -> Result<u8, Error> {
     second += *first;
     *total += 1;
-    Ok(id + second + head + last + either + __ + rest.iter().sum::<u8>())
+    Ok(id + second + head + last + either + __own + rest.iter().sum::<u8>())
 }
 
 struct Pair {

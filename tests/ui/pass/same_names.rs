@@ -1,5 +1,7 @@
 //! Jobs of one name, in sibling modules, in two impls, of two types, of a trait and of a type.
 
+#![allow(clippy::unused_self)]
+
 use idem_runtime::{Error, idempotent, jobs};
 
 use super::{memory, once_sync, this_key};

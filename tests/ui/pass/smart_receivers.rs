@@ -1,5 +1,7 @@
 //! `self: …`: receivers with a type of their own.
 
+#![allow(clippy::needless_arbitrary_self_type)]
+
 use std::{pin::Pin, rc::Rc, sync::Arc};
 
 use idem_runtime::{Error, idempotent};

@@ -1,5 +1,7 @@
 //! `tokio::spawn` with owned arguments, directly and around borrowed ones.
 
+#![allow(clippy::manual_async_fn)]
+
 use std::{future::Future, sync::Arc};
 
 use idem_runtime::{Error, Outcome, idempotent, with_outcome};

@@ -1,5 +1,7 @@
 //! `pub`, and how far.
 
+#![allow(clippy::needless_pub_self)]
+
 use super::{memory, once_sync};
 
 mod deep {
