@@ -320,12 +320,14 @@ impl Args {
     }
 }
 
-/// What others call an argument.
+/// What others call an argument, and whose value stands in its place.
 fn meant(word: &str) -> Option<&'static str> {
     Some(match word {
         "lease" | "lock_timeout" | "timeout" | "visibility_timeout" => "stale_after",
-        "expires" | "expiry" | "expires_after" | "expire_after" | "retention" | "unique_for" => "ttl",
-        "on_crash" | "retry" | "retries" => "on_stale",
+        "expires" | "expiry" | "expires_after" | "expire_after" | "retention" | "unique_for" | "forever" => {
+            "ttl"
+        }
+        "on_crash" | "retry" | "retries" | "alert" => "on_stale",
         "on_conflict" | "wait" => "on_busy",
         "payload" | "hash" => "fingerprint",
         "id" | "idempotency_key" | "template" => "key",
@@ -333,9 +335,7 @@ fn meant(word: &str) -> Option<&'static str> {
         "transaction" | "conn" | "connection" => "tx",
         "label" => "name",
         "lock_first" | "record_after" | "transactional" => "mode",
-        "alert" => "on_stale",
         "hold" | "release" | "by_mark" | "record" => "on_error",
-        "forever" => "ttl",
         _ => return None,
     })
 }
@@ -378,7 +378,20 @@ mod tests {
 
     #[test]
     fn what_others_call_an_argument_is_one_of_ours() {
-        for word in ["lease", "expires", "retry", "wait", "hash", "id", "db", "conn", "label"] {
+        for word in [
+            "lease",
+            "expires",
+            "retry",
+            "wait",
+            "hash",
+            "id",
+            "db",
+            "conn",
+            "label",
+            "record_after",
+            "hold",
+            "forever",
+        ] {
             let near = meant(word).expect("an argument");
             assert!(LEGAL.iter().any(|legal| legal.name == near), "{near}");
         }
