@@ -110,7 +110,7 @@ impl Words {
                 let again = match word.as_str() {
                     "display" => words.display.replace(meta.path.span()).is_some(),
                     "rename" => words.rename.replace(text_in(&meta)?).is_some(),
-                    _ => words.krate.replace(meta.value()?.call(Path::parse_mod_style)?).is_some(),
+                    _ => words.krate.replace(path_in(&meta)?).is_some(),
                 };
                 if again {
                     return Err(meta.error(format!("`{word}` is given twice; keep one of them")));
@@ -130,7 +130,15 @@ fn text_in(meta: &ParseNestedMeta<'_>) -> syn::Result<LitStr> {
     {
         return value.parse();
     }
-    Err(meta.input.error("the text of a variant is a string: write `rename = \"…\"`"))
+    let fact = "the text of a variant is a string: write `rename = \"…\"`";
+    // At its end the input has words of its own.
+    Err(if meta.input.is_empty() { meta.error(fact) } else { meta.input.error(fact) })
+}
+
+/// The path of `crate = path`.
+fn path_in(meta: &ParseNestedMeta<'_>) -> syn::Result<Path> {
+    let path = meta.value().and_then(|value| value.call(Path::parse_mod_style));
+    path.map_err(|_| meta.error("`crate` is the path of the runtime crate, such as `crate = crate::jobs`"))
 }
 
 impl Part {

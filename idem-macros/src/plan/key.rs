@@ -156,7 +156,8 @@ fn unknown_placeholder(placeholder: &Placeholder, scope: &Scope<'_>, parameters:
     let names = || scope.parameters.iter().map(String::as_str);
     let fact = format!("`{}` is not a parameter of `{}`", placeholder.root(), scope.function);
     let mut known = format!("the parameters are {}", list(names()));
-    if parameters.iter().any(Parameter::is_made_up) {
+    let destructured = parameters.iter().any(Parameter::is_made_up);
+    if destructured {
         known.push_str("\na destructured parameter has no name here: name it, and take it apart in the body");
     }
     let at = placeholder.at.clone();
@@ -166,7 +167,13 @@ fn unknown_placeholder(placeholder: &Placeholder, scope: &Scope<'_>, parameters:
             let (fact, right) = (format!("{fact}; did you mean `{near}`?"), format!("<{}>", path.join(".")));
             Fault::misspelled(at, fact, &right, &format!(" ({known})"))
         }
-        None => Fault::say(at, fact, known),
+        None => {
+            if !destructured && scope.parameters.iter().any(|name| name == "self") {
+                let field = placeholder.name();
+                known.push_str(&format!("\na field of `self` is written `<self.{field}>`"));
+            }
+            Fault::say(at, fact, known)
+        }
     }
 }
 
