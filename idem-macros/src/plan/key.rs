@@ -161,20 +161,16 @@ fn unknown_placeholder(placeholder: &Placeholder, scope: &Scope<'_>, parameters:
         known.push_str("\na destructured parameter has no name here: name it, and take it apart in the body");
     }
     let at = placeholder.at.clone();
-    match nearest(placeholder.root(), names()) {
-        Some(near) => {
-            let path = [&[near.to_owned()], &placeholder.path[1..]].concat();
-            let (fact, right) = (format!("{fact}; did you mean `{near}`?"), format!("<{}>", path.join(".")));
-            Fault::misspelled(at, fact, &right, &format!(" ({known})"))
-        }
-        None => {
-            if !destructured && scope.parameters.iter().any(|name| name == "self") {
-                let field = placeholder.name();
-                known.push_str(&format!("\na field of `self` is written `<self.{field}>`"));
-            }
-            Fault::say(at, fact, known)
-        }
+    if let Some(near) = nearest(placeholder.root(), names()) {
+        let path = [&[near.to_owned()], &placeholder.path[1..]].concat();
+        let (fact, right) = (format!("{fact}; did you mean `{near}`?"), format!("<{}>", path.join(".")));
+        return Fault::misspelled(at, fact, &right, &format!(" ({known})"));
     }
+    if !destructured && scope.parameters.iter().any(|name| name == "self") {
+        let field = placeholder.name();
+        known = format!("{known}\na field of `self` is written `<self.{field}>`");
+    }
+    Fault::say(at, fact, known)
 }
 
 /// A placeholder that names the delivery would let a re-enqueued job run again.
