@@ -284,7 +284,12 @@ pub(super) async fn a_failure_is_not_recorded_over_a_claim_that_came_since(stage
         let gate = Gate::new();
         let mut tx = stage.begin().await;
         let mut foreign = stage.connection().await;
-        let running = recorded_late(&stage.w, &mut tx, &id, &gate);
+        // The commit as well: where the failure is recorded first, whoever waits goes on waiting for it.
+        let running = async {
+            let failed = recorded_late(&stage.w, &mut tx, &id, &gate).await;
+            tx.commit().await.expect("a commit");
+            failed
+        };
         let claiming = async {
             gate.arrived().await;
             let waiting = async {
@@ -295,7 +300,6 @@ pub(super) async fn a_failure_is_not_recorded_over_a_claim_that_came_since(stage
         };
         let (failed, claimed) = tokio::join!(running, claiming);
         failed.expect_err("the body's own error");
-        tx.commit().await.expect("a commit");
         let word = if claimed == 1 { "processing" } else { "failed" };
         assert_eq!(stage.status(&format!("recorded-late:{id}")).await.as_deref(), Some(word));
     }
