@@ -25,14 +25,14 @@ pub async fn charge(user_id: u64, month: &str, amount: u64) -> Result<Receipt, E
             &JOB
         })
         .part(match &user_id {
-            __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+            __idem_part => ::idem_runtime::__private::Part(__idem_part).idem_of(__idem_part),
         })
         .part(match &month {
-            __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+            __idem_part => ::idem_runtime::__private::Part(__idem_part).idem_of(__idem_part),
         })
         .fingerprint(&amount),
     )
-    .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
+    .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).idem_text());
     return ::idem_runtime::__private::run(__idem_call, async move || -> Result<Receipt, Error> {
         if let ::core::option::Option::Some(__idem_ret) =
             ::idem_runtime::__private::none::<Result<Receipt, Error>>()

@@ -29,10 +29,10 @@ where
                 &JOB
             })
             .part(match &id {
-                __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+                __idem_part => ::idem_runtime::__private::Part(__idem_part).idem_of(__idem_part),
             }),
         )
-        .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
+        .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).idem_text());
         return ::idem_runtime::__private::run_classified(
             __idem_call,
             |__idem_error: &_| Self::judge(__idem_error),

@@ -40,6 +40,6 @@ fn every() -> Result<(), Error> {
             crate::jobs::__private::inventory::submit! { crate::jobs::__private::JobRef(&JOB) }
             &JOB
         }))
-        .describe(|__idem_error| crate::jobs::__private::Describe(__idem_error).text());
+        .describe(|__idem_error| crate::jobs::__private::Describe(__idem_error).idem_text());
     return crate::jobs::__private::run_sync(__idem_call, move || -> Result<(), Error> { Ok(()) });
 }

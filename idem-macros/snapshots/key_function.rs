@@ -26,16 +26,16 @@ where
             &JOB
         })
         .part(match &id {
-            __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+            __idem_part => ::idem_runtime::__private::Part(__idem_part).idem_of(__idem_part),
         })
         .part(match &name {
-            __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+            __idem_part => ::idem_runtime::__private::Part(__idem_part).idem_of(__idem_part),
         })
         .part(match &self.0 {
-            __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+            __idem_part => ::idem_runtime::__private::Part(__idem_part).idem_of(__idem_part),
         }),
     )
-    .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
+    .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).idem_text());
     return ::idem_runtime::__private::run_sync(__idem_call, move || -> Result<(), Error> { Ok(()) });
 }
 #[doc = " The key that `job` has for these arguments; nothing is run or looked up."]
@@ -48,8 +48,8 @@ pub(crate) fn job_key<T: KeyPart>(
     name: &String,
 ) -> ::core::result::Result<::idem_runtime::Key, ::idem_runtime::Error> {
     ::idem_runtime::__private::render(&["job:", ":", ":", ""])
-        .part(::idem_runtime::__private::Part(&id).again())
-        .part(::idem_runtime::__private::Part(&name).again())
-        .part(::idem_runtime::__private::Part(&self.0).again())
+        .part(::idem_runtime::__private::Part(&id).idem_again())
+        .part(::idem_runtime::__private::Part(&name).idem_again())
+        .part(::idem_runtime::__private::Part(&self.0).idem_again())
         .finish()
 }

@@ -15,10 +15,10 @@ where
             out,
             &[
                 match &self.first {
-                    __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+                    __idem_part => ::idem_runtime::__private::Part(__idem_part).idem_of(__idem_part),
                 },
                 match &self.second {
-                    __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+                    __idem_part => ::idem_runtime::__private::Part(__idem_part).idem_of(__idem_part),
                 },
             ],
         );

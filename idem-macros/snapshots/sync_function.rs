@@ -20,13 +20,13 @@ fn mail(&self, order: Order) -> Result<(), Error> {
             &JOB
         })
         .part(match &self.tenant {
-            __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+            __idem_part => ::idem_runtime::__private::Part(__idem_part).idem_of(__idem_part),
         })
         .part(match &order.customer.id {
-            __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+            __idem_part => ::idem_runtime::__private::Part(__idem_part).idem_of(__idem_part),
         })
         .idem(&*&(self.idem)),
     )
-    .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
+    .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).idem_text());
     return ::idem_runtime::__private::run_sync(__idem_call, move || -> Result<(), Error> { send(order) });
 }

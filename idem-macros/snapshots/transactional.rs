@@ -21,10 +21,10 @@ async fn job(id: u64, conn: &mut Transaction<'_, Postgres>) -> Result<u64, Failu
             &JOB
         })
         .part(match &id {
-            __idem_part => ::idem_runtime::__private::Part(__idem_part).of(__idem_part),
+            __idem_part => ::idem_runtime::__private::Part(__idem_part).idem_of(__idem_part),
         }),
     )
-    .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).text());
+    .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).idem_text());
     let __idem_call = match ::idem_runtime::__private::tx_begin(__idem_call, &mut __idem_guard, || ()).await {
         ::core::ops::ControlFlow::Continue(__idem_answer) => __idem_answer,
         ::core::ops::ControlFlow::Break(__idem_answer) => return __idem_answer,

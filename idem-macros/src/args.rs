@@ -5,9 +5,9 @@ mod value;
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::{
-    Expr, LitStr, Member, Path, Token,
+    Expr, ExprPath, LitStr, Member, Path, Token,
     ext::IdentExt,
-    parse::{Parse, ParseStream, Parser},
+    parse::{ParseStream, Parser},
     token,
 };
 
@@ -15,8 +15,8 @@ pub(crate) use self::duration::Duration;
 use self::{
     duration::duration,
     value::{
-        count, extend, field_path, fingerprint, function_name, key, krate, label, on_error, parameter, truth,
-        ttl, word,
+        count, extend, field_path, fingerprint, function_name, idem, job, key, krate, label, on_error,
+        parameter, truth, ttl, word,
     },
 };
 use crate::errors::{Errors, list, nearest};
@@ -73,7 +73,7 @@ pub(crate) enum OnStale {
 #[derive(Clone)]
 pub(crate) enum OnError {
     Rule(ErrorRule),
-    Classify(Path),
+    Classify(ExprPath),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -186,7 +186,7 @@ const LEGAL: [Legal; 21] = [
     }),
     Legal::value("replay", "false", |args, name, i| set(&mut args.replay, name, i, |i| truth(i, "replay"))),
     Legal::value("tx", "connection", |args, name, i| set(&mut args.tx, name, i, parameter)),
-    Legal::value("idem", "self.idem", |args, name, i| set(&mut args.idem, name, i, Expr::parse)),
+    Legal::value("idem", "self.idem", |args, name, i| set(&mut args.idem, name, i, idem)),
     Legal::value("name", r#""billing.charge""#, |args, name, i| set(&mut args.label, name, i, label)),
     Legal::value("key_fn", "charge_key", |args, name, i| set(&mut args.key_fn, name, i, function_name)),
     Legal::flag("singleton", |args, name, i| set(&mut args.singleton, name, i, |_| Ok(()))),
@@ -195,7 +195,7 @@ const LEGAL: [Legal; 21] = [
     }),
     Legal::flag("allow_short_ttl", |args, name, i| set(&mut args.allow_short_ttl, name, i, |_| Ok(()))),
     Legal::list("allow_overlap", "other::job", |args, _, i| {
-        extend(&mut args.allow_overlap, i, "allow_overlap(other::job)", Path::parse_mod_style)
+        extend(&mut args.allow_overlap, i, "allow_overlap(other::job)", job)
     }),
     Legal::value("crate", "crate::jobs", |args, name, i| set(&mut args.krate, name, i, krate)),
 ];
@@ -281,6 +281,12 @@ impl Args {
     fn argument(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
         if let Ok(template) = input.fork().parse::<LitStr>() {
             let text = template.token();
+            if self.gave("key") {
+                let fact = format!(
+                    "arguments are named, and {text} has no name\nwrite one in front, such as `mode = {text}`, or remove it"
+                );
+                return Err(syn::Error::new(template.span(), fact));
+            }
             // The key is not missing, only its name is.
             self.given.push("key".to_owned());
             return Err(syn::Error::new(
@@ -314,18 +320,22 @@ impl Args {
     }
 }
 
-/// What others call an argument.
+/// What others call an argument, and whose value stands in its place.
 fn meant(word: &str) -> Option<&'static str> {
     Some(match word {
         "lease" | "lock_timeout" | "timeout" | "visibility_timeout" => "stale_after",
-        "expires" | "expiry" | "expires_after" | "expire_after" | "retention" | "unique_for" => "ttl",
-        "on_crash" | "retry" | "retries" => "on_stale",
+        "expires" | "expiry" | "expires_after" | "expire_after" | "retention" | "unique_for" | "forever" => {
+            "ttl"
+        }
+        "on_crash" | "retry" | "retries" | "alert" => "on_stale",
         "on_conflict" | "wait" => "on_busy",
         "payload" | "hash" => "fingerprint",
         "id" | "idempotency_key" | "template" => "key",
         "db" | "database" | "store" | "client" | "pool" => "idem",
         "transaction" | "conn" | "connection" => "tx",
         "label" => "name",
+        "lock_first" | "record_after" | "transactional" => "mode",
+        "hold" | "release" | "by_mark" | "record" => "on_error",
         _ => return None,
     })
 }
@@ -368,7 +378,20 @@ mod tests {
 
     #[test]
     fn what_others_call_an_argument_is_one_of_ours() {
-        for word in ["lease", "expires", "retry", "wait", "hash", "id", "db", "conn", "label"] {
+        for word in [
+            "lease",
+            "expires",
+            "retry",
+            "wait",
+            "hash",
+            "id",
+            "db",
+            "conn",
+            "label",
+            "record_after",
+            "hold",
+            "forever",
+        ] {
             let near = meant(word).expect("an argument");
             assert!(LEGAL.iter().any(|legal| legal.name == near), "{near}");
         }

@@ -100,7 +100,7 @@ impl<'a> Tokens<'a> {
         let Self { span, krate, .. } = self;
         let error = local("__idem_error", *span);
         quote_spanned! {*span=>
-            .describe(|#error| #krate::__private::Describe(#error).text())
+            .describe(|#error| #krate::__private::Describe(#error).idem_text())
         }
     }
 
@@ -319,7 +319,7 @@ impl<'a> Tokens<'a> {
         let texts = &plan.texts;
         let parts = plan.parts.iter().map(|part| {
             let value = relocate(borrow(part), span);
-            quote_spanned!(span=> .part(#krate::__private::Part(#value).again()))
+            quote_spanned!(span=> .part(#krate::__private::Part(#value).idem_again()))
         });
         Some(quote_spanned! {span=>
             #signature {
@@ -348,12 +348,12 @@ fn borrow(part: &Borrow) -> TokenStream {
     quote_spanned!(at=> & #root #(.#fields)*)
 }
 
-/// `match &user_id { part => Part(part).of(part) }`, where the value stands: a type that cannot be in a key has an `of`
+/// `match &user_id { part => Part(part).idem_of(part) }`, where the value stands: a type that cannot be in a key has an `idem_of`
 /// of its own, which says so.
 pub(crate) fn key_part(krate: &TokenStream, value: &TokenStream) -> TokenStream {
     let at = value.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span());
     let part = local("__idem_part", at);
-    quote_spanned!(at=> match #value { #part => #krate::__private::Part(#part).of(#part) })
+    quote_spanned!(at=> match #value { #part => #krate::__private::Part(#part).idem_of(#part) })
 }
 
 /// The same tokens at one span, but for `$crate`, whose context is its meaning.

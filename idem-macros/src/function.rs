@@ -7,7 +7,7 @@ use syn::{
     ReceiverKind, ReturnType, Signature, Token, Type, TypeParamBound, Visibility,
     ext::IdentExt,
     parse::{ParseStream, Parser},
-    parse_quote,
+    parse_quote, token,
 };
 
 use crate::errors::Errors;
@@ -170,12 +170,29 @@ fn refuse_other_items(input: ParseStream<'_>) -> syn::Result<()> {
         "not on a module: put it on the functions inside"
     } else if input.peek(Token![struct]) || input.peek(Token![enum]) || input.peek(Token![type]) {
         "not on a type: for a type whose values stand in keys write `#[derive(KeyPart)]`"
-    } else if constant || input.peek(Token![static]) || input.peek(Token![use]) {
+    } else if constant || is_no_function(input) {
         "not on another item"
     } else {
         return Ok(());
     };
     Err(input.error(format!("`#[idempotent]` goes on a function, {place}")))
+}
+
+/// Whether what stands there begins no function; what begins one and goes wrong later has words of its own.
+fn is_no_function(input: ParseStream<'_>) -> bool {
+    let ahead = input.fork();
+    let foreign = ahead.peek(Token![extern]) && {
+        let abi = ahead.parse::<Option<syn::Abi>>();
+        abi.is_err() || ahead.peek(token::Brace) || ahead.peek(Token![crate])
+    };
+    let begins = [
+        input.peek(Token![fn]),
+        input.peek(Token![async]),
+        input.peek(Token![unsafe]),
+        input.peek(Token![const]),
+        input.peek(Token![extern]),
+    ];
+    foreign || !(input.is_empty() || begins.contains(&true))
 }
 
 /// The body's group. Its inner attributes become outer ones of the function, and the braces lose the user's
@@ -263,16 +280,41 @@ pub(crate) fn ungrouped(mut ty: &Type) -> &Type {
     }
 }
 
-/// A reference or a lifetime in the value of `Result<T, …>`, or of an alias with `T` as its first argument.
+/// A reference or a lifetime in the value of `Result<T, …>`, or of an alias with `T` as its first argument. That of a
+/// `Cow` is none: it is read back as an owned one.
 pub(crate) fn borrowed_value(output: &Type) -> Option<Span> {
     let mut output = output.clone();
     let Type::Path(path) = ungroup(&mut output) else { return None };
     let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else { return None };
     let GenericArgument::Type(value) = arguments.args.first()? else { return None };
     find(
-        value.to_token_stream(),
+        without_cows(value.to_token_stream()),
         &|token, _| matches!(token, TokenTree::Punct(punct) if matches!(punct.as_char(), '&' | '\'')),
     )
+}
+
+/// The tokens without the lifetimes of `Cow<'a, …>`.
+fn without_cows(tokens: TokenStream) -> TokenStream {
+    let mut left: Vec<TokenTree> = Vec::new();
+    let is_lifetime_of_a_cow = |left: &[TokenTree]| {
+        matches!(left, [.., TokenTree::Ident(cow), TokenTree::Punct(angle), TokenTree::Punct(tick)]
+            if cow == "Cow" && angle.as_char() == '<' && tick.as_char() == '\'')
+    };
+    for token in tokens {
+        if is_lifetime_of_a_cow(&left) {
+            left.pop();
+            continue;
+        }
+        left.push(match token {
+            TokenTree::Group(group) => {
+                let mut inside = Group::new(group.delimiter(), without_cows(group.stream()));
+                inside.set_span(group.span());
+                inside.into()
+            }
+            token => token,
+        });
+    }
+    left.into_iter().collect()
 }
 
 pub(crate) fn find_impl(ty: &Type) -> Option<Span> {

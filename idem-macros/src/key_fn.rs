@@ -2,7 +2,10 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Attribute, FnArg, Generics, Pat, Type, TypeReference, Visibility, WherePredicate, ext::IdentExt};
+use syn::{
+    Attribute, FnArg, GenericParam, Generics, Lifetime, Pat, Type, TypeReference, Visibility, WherePredicate,
+    ext::IdentExt,
+};
 
 use crate::{
     function::{Function, mentions},
@@ -36,7 +39,14 @@ impl KeyFn {
                 params.push((ident, by_reference(&param.ty, span)));
             }
         }
-        let generics = kept(&function.sig.generics, &types);
+        let mut generics = kept(&function.sig.generics, &types);
+        for param in &mut generics.params {
+            if let GenericParam::Lifetime(param) = param {
+                // What a lint says of it is for the job's own: here it may be used less often.
+                let span = Span::call_site().located_at(param.lifetime.span());
+                param.lifetime = Lifetime::new(&param.lifetime.to_string(), span);
+            }
+        }
         Self { name: name.clone(), span, generics, receiver: named("self"), params }
     }
 

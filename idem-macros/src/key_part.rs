@@ -3,8 +3,9 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
-    Attribute, Data, DeriveInput, Fields, Generics, LitStr, Member, Path, Type, TypeParamBound, Variant,
-    WherePredicate, ext::IdentExt, meta::ParseNestedMeta, parse_quote, parse_quote_spanned, spanned::Spanned,
+    Attribute, Data, DeriveInput, Fields, GenericParam, Generics, LitStr, Member, Path, Token, Type,
+    TypeParamBound, Variant, WherePredicate, ext::IdentExt, meta::ParseNestedMeta, parse_quote,
+    parse_quote_spanned, spanned::Spanned, token,
 };
 
 use crate::{
@@ -102,10 +103,14 @@ impl Words {
                 if !place.words().iter().any(|(known, _)| *known == word) {
                     return Err(meta.error(place.unknown(&word)));
                 }
+                let valued = meta.input.peek(Token![=]) || meta.input.peek(token::Paren);
+                if word == "display" && valued {
+                    return Err(meta.error("`display` stands alone: it takes no value"));
+                }
                 let again = match word.as_str() {
                     "display" => words.display.replace(meta.path.span()).is_some(),
                     "rename" => words.rename.replace(text_in(&meta)?).is_some(),
-                    _ => words.krate.replace(meta.value()?.call(Path::parse_mod_style)?).is_some(),
+                    _ => words.krate.replace(path_in(&meta)?).is_some(),
                 };
                 if again {
                     return Err(meta.error(format!("`{word}` is given twice; keep one of them")));
@@ -120,11 +125,20 @@ impl Words {
 
 /// The text of `rename = "…"`.
 fn text_in(meta: &ParseNestedMeta<'_>) -> syn::Result<LitStr> {
-    let value = meta.value()?;
-    if value.peek(LitStr) {
+    if let Ok(value) = meta.value()
+        && value.peek(LitStr)
+    {
         return value.parse();
     }
-    Err(value.error("the text of a variant is a string: write `rename = \"…\"`"))
+    let fact = "the text of a variant is a string: write `rename = \"…\"`";
+    // At its end the input has words of its own.
+    Err(if meta.input.is_empty() { meta.error(fact) } else { meta.input.error(fact) })
+}
+
+/// The path of `crate = path`.
+fn path_in(meta: &ParseNestedMeta<'_>) -> syn::Result<Path> {
+    let path = meta.value().and_then(|value| value.call(Path::parse_mod_style));
+    path.map_err(|_| meta.error("`crate` is the path of the runtime crate, such as `crate = crate::jobs`"))
 }
 
 impl Part {
@@ -132,7 +146,7 @@ impl Part {
         let DeriveInput { attrs, ident: name, generics, data, .. } = input;
         let words = Words::read(&attrs, Place::Type, errors);
         let krate = words.krate.unwrap_or_else(|| parse_quote!(::idem_runtime));
-        let text = text(data, &name, words.display, errors);
+        let text = text(data, &name, &generics, words.display, errors);
         Self { name, generics, krate, text }
     }
 
@@ -145,11 +159,8 @@ impl Part {
         let (impl_generics, ty_generics, where_clause) = bounded.split_for_impl();
         let out = Ident::new("out", Span::mixed_site());
         let body = text.write(krate, generics, &out);
-        // Where it is generic, what its fields lack is to be told of them.
-        let quiet = generics.type_params().next().is_none().then(|| quote!(#[diagnostic::do_not_recommend]));
         quote! {
             #[automatically_derived]
-            #quiet
             impl #impl_generics #krate::KeyPart for #name #ty_generics #where_clause {
                 fn write(&self, #out: &mut #krate::KeyWriter) {
                     #body
@@ -159,7 +170,7 @@ impl Part {
     }
 }
 
-fn text(data: Data, name: &Ident, display: Option<Span>, errors: &mut Errors) -> Text {
+fn text(data: Data, name: &Ident, generics: &Generics, display: Option<Span>, errors: &mut Errors) -> Text {
     let display = display.map(Text::Display);
     match data {
         Data::Union(data) => {
@@ -174,6 +185,7 @@ fn text(data: Data, name: &Ident, display: Option<Span>, errors: &mut Errors) ->
                 return display;
             }
             check_phantoms(name, &data.fields, errors);
+            check_constants(name, generics, &data.fields, errors);
             if data.fields.is_empty() {
                 let fact = format!("`{name}` has no fields, so its values cannot tell one key from another");
                 errors.at(name.span(), format!("{fact}\nwrite the text into the key itself"));
@@ -218,6 +230,24 @@ fn check_phantoms(name: &Ident, fields: &Fields, errors: &mut Errors) {
                      write `#[key_part(display)]` on `{name}` with a `Display` that tells them apart, or implement `KeyPart` by hand"
                 ),
             ));
+        }
+    }
+}
+
+/// Nor has a number that only the type holds.
+fn check_constants(name: &Ident, generics: &Generics, fields: &Fields, errors: &mut Errors) {
+    for param in generics.params.iter().filter(|param| matches!(param, GenericParam::Const(_))) {
+        if let GenericParam::Const(constant) = param
+            && !fields.iter().any(|field| mentions(field.ty.to_token_stream(), param))
+        {
+            let constant = &constant.ident;
+            errors.at(
+                constant.span(),
+                format!(
+                    "no field of `{name}` mentions `{constant}`, so values of `{name}` for different `{constant}` could render one key\n\
+                     write `#[key_part(display)]` on `{name}` with a `Display` that tells them apart, or implement `KeyPart` by hand"
+                ),
+            );
         }
     }
 }

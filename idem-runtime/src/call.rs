@@ -292,7 +292,7 @@ pub struct Describe<'a, E>(pub &'a E);
 impl<E: Display> Describe<'_, E> {
     /// The error's text.
     #[must_use]
-    pub fn text(&self) -> Option<String> {
+    pub fn idem_text(&self) -> Option<String> {
         Some(self.0.to_string())
     }
 }
@@ -305,7 +305,7 @@ pub struct Mute;
 impl Mute {
     /// Nothing.
     #[must_use]
-    pub const fn text(&self) -> Option<String> {
+    pub const fn idem_text(&self) -> Option<String> {
         let Self = self;
         None
     }

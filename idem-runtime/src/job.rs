@@ -336,16 +336,16 @@ impl Job {
         self.allow_overlap
     }
 
-    /// The other `Self` type, where this job already ran for one and its key does not tell them apart.
+    /// The other `Self` type and this one, where the job already ran for another and its key does not tell them apart.
     ///
     /// `body` is the type name of the body's closure: `<a::X as a::Work>::charge::{{closure}}`.
-    pub(crate) fn other_receiver(&self, body: &str) -> Option<&str> {
+    pub(crate) fn other_receiver<'a>(&'a self, body: &'a str) -> Option<(&'a str, &'a str)> {
         if self.keyed_by_self || !self.allow_overlap.is_empty() {
             return None;
         }
         let receiver = receiver_of(body, self.name);
         let first = self.receiver.get_or_init(|| receiver.to_owned());
-        (first != receiver).then_some(first)
+        (first != receiver).then_some((first, receiver))
     }
 }
 

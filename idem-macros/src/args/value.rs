@@ -2,9 +2,13 @@
 
 use std::fmt::Display;
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, TokenStream};
 use syn::{
-    Expr, LitBool, LitInt, LitStr, Path, Token, ext::IdentExt, parenthesized, parse::ParseStream, token,
+    Expr, ExprPath, LitBool, LitInt, LitStr, Path, Token,
+    ext::IdentExt,
+    parenthesized,
+    parse::{Parse, ParseStream},
+    token,
 };
 
 use super::{ErrorRule, FieldPath, OnError, Ttl, duration::duration};
@@ -23,12 +27,24 @@ pub(super) fn extend<T>(
         let fact = format!("nothing stands between the parentheses\nwrite `{form}`, or remove it");
         return Err(syn::Error::new(parens.span.join(), fact));
     }
-    list.extend(inside.parse_terminated(read, Token![,])?);
+    let read = inside.parse_terminated(read, Token![,]);
+    if read.is_err() {
+        // What is left there would be an error of its own.
+        inside.parse::<TokenStream>()?;
+    }
+    list.extend(read?);
     Ok(())
 }
 
 pub(super) fn string(input: ParseStream<'_>, otherwise: impl Display) -> syn::Result<LitStr> {
-    if input.peek(LitStr) { input.parse() } else { Err(input.error(otherwise)) }
+    if !input.peek(LitStr) {
+        return Err(input.error(otherwise));
+    }
+    let literal: LitStr = input.parse()?;
+    match literal.suffix() {
+        "" => Ok(literal),
+        suffix => Err(syn::Error::new(literal.span(), format!("a string has no suffix: remove `{suffix}`"))),
+    }
 }
 
 pub(super) fn key(input: ParseStream<'_>) -> syn::Result<LitStr> {
@@ -61,9 +77,16 @@ pub(super) fn on_error(input: ParseStream<'_>) -> syn::Result<OnError> {
             ("by_mark", ErrorRule::ByMark),
             ("record", ErrorRule::Record),
         ];
-        return word(input, "on_error", &words).map(OnError::Rule);
+        let path = quoted::<Path>(input).filter(|path| !words.iter().any(|(word, _)| path.is_ident(word)));
+        return word(input, "on_error", &words).map(OnError::Rule).map_err(|error| match path {
+            Some(_) => {
+                let fact = format!("{error}, or the path of a `fn(&E) -> OnError`, without quotes");
+                syn::Error::new(error.span(), fact)
+            }
+            None => error,
+        });
     }
-    if let Ok(path) = input.fork().parse::<Path>()
+    if let Ok(ExprPath { path, .. }) = input.fork().parse()
         && let [.., of, rule] =
             &path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>()[..]
         && of == "OnError"
@@ -74,7 +97,18 @@ pub(super) fn on_error(input: ParseStream<'_>) -> syn::Result<OnError> {
     let otherwise = "`on_error` is `\"hold\"`, `\"release\"`, `\"by_mark\"`, `\"record\"` \
                      or the path of a `fn(&E) -> OnError`";
     let error = input.error(otherwise);
-    input.parse().map(OnError::Classify).map_err(|_| error)
+    let path: ExprPath = input.parse().map_err(|_| error)?;
+    if input.peek(token::Paren) {
+        return Err(input.error(
+            "`on_error` is the path of a function, which is called with each error: remove the parentheses",
+        ));
+    }
+    Ok(OnError::Classify(path))
+}
+
+/// What a string holds, where it was quoted by mistake.
+fn quoted<T: Parse>(input: ParseStream<'_>) -> Option<T> {
+    input.fork().parse::<LitStr>().ok()?.parse().ok()
 }
 
 pub(super) fn truth(input: ParseStream<'_>, name: &str) -> syn::Result<bool> {
@@ -125,13 +159,17 @@ pub(super) fn fingerprint(input: ParseStream<'_>) -> syn::Result<Vec<FieldPath>>
 
 /// `ident(.field)*`, read as an expression because `t.0.1` is a number to the lexer.
 pub(super) fn field_path(input: ParseStream<'_>) -> syn::Result<FieldPath> {
-    let written: Expr = input.parse()?;
-    let refused = || {
-        syn::Error::new_spanned(
-            &written,
-            "expected a parameter or a path of fields, such as `amount` or `order.total.cents`",
-        )
-    };
+    const WANTED: &str = "expected a parameter or a path of fields, such as `amount` or `order.total.cents`";
+    if input.peek(Token![<]) {
+        return Err(input.error(format!("{WANTED}; the brackets are for the key alone")));
+    }
+    if let Some(path) = input.fork().parse::<LitStr>().ok().filter(|path| path.parse_with(field_path).is_ok())
+    {
+        return Err(input.error(format!("{WANTED}: write `{}`", path.value())));
+    }
+    let error = input.error(WANTED);
+    let written: Expr = input.parse().map_err(|_| error)?;
+    let refused = || syn::Error::new_spanned(&written, WANTED);
     let mut fields = Vec::new();
     let mut at = &written;
     while let Expr::Field(field) = at {
@@ -153,11 +191,10 @@ pub(super) fn label(input: ParseStream<'_>) -> syn::Result<LitStr> {
 }
 
 pub(super) fn function_name(input: ParseStream<'_>) -> syn::Result<Ident> {
-    if let Ok(quoted) = input.fork().parse::<LitStr>() {
-        return Err(input.error(format!(
-            "`key_fn` is the name of a function to make: write `key_fn = {}`",
-            quoted.value()
-        )));
+    if let Some(name) = quoted::<Ident>(input) {
+        return Err(
+            input.error(format!("`key_fn` is the name of a function to make: write `key_fn = {name}`"))
+        );
     }
     if !input.peek(syn::Ident) {
         return Err(input.error("`key_fn` is the name of a function to make, such as `charge_key`"));
@@ -166,8 +203,8 @@ pub(super) fn function_name(input: ParseStream<'_>) -> syn::Result<Ident> {
 }
 
 pub(super) fn parameter(input: ParseStream<'_>) -> syn::Result<Ident> {
-    if let Ok(quoted) = input.fork().parse::<LitStr>() {
-        return Err(input.error(format!("`tx` is the name of a parameter: write `tx = {}`", quoted.value())));
+    if let Some(name) = quoted::<Ident>(input) {
+        return Err(input.error(format!("`tx` is the name of a parameter: write `tx = {name}`")));
     }
     if !input.peek(syn::Ident) {
         return Err(input
@@ -177,8 +214,46 @@ pub(super) fn parameter(input: ParseStream<'_>) -> syn::Result<Ident> {
 }
 
 pub(super) fn krate(input: ParseStream<'_>) -> syn::Result<Path> {
-    if let Ok(quoted) = input.fork().parse::<LitStr>() {
-        return Err(input.error(format!("`crate` is a path: write `crate = {}`", quoted.value())));
+    path(input, "`crate` is a path", |path| format!("crate = {path}"), "crate::jobs")
+}
+
+/// The handle, an expression; a quoted one is another language's habit.
+pub(super) fn idem(input: ParseStream<'_>) -> syn::Result<Expr> {
+    if let Ok(literal) = input.fork().parse::<LitStr>() {
+        let expression = literal.value();
+        let remedy = if quoted::<Expr>(input).is_some() {
+            format!(": write `idem = {expression}`")
+        } else {
+            ", such as `self.idem`".to_owned()
+        };
+        return Err(input.error(format!("`idem` is an expression that gives `&Idem`{remedy}")));
     }
-    Path::parse_mod_style(input)
+    input.parse()
+}
+
+/// The path of another job.
+pub(super) fn job(input: ParseStream<'_>) -> syn::Result<Path> {
+    let path =
+        path(input, "a job is named by its path", |path| format!("allow_overlap({path})"), "other::job")?;
+    match path.segments.last() {
+        // As a path of no name it would stand for every job.
+        Some(last) if ["crate", "self", "super", "Self"].iter().any(|word| last.ident == word) => {
+            Err(syn::Error::new(
+                last.ident.span(),
+                format!("`{}` names no job\nwrite the path of one, such as `other::job`", last.ident),
+            ))
+        }
+        _ => Ok(path),
+    }
+}
+
+/// A path without arguments; `form` is how the whole is written with one that was quoted.
+fn path(input: ParseStream<'_>, fact: &str, form: fn(&str) -> String, example: &str) -> syn::Result<Path> {
+    if let Ok(literal) = input.fork().parse::<LitStr>()
+        && literal.parse_with(Path::parse_mod_style).is_ok()
+    {
+        return Err(input.error(format!("{fact}: write `{}`", form(&literal.value()))));
+    }
+    let error = input.error(format!("{fact}, such as `{example}`"));
+    Path::parse_mod_style(input).map_err(|_| error)
 }

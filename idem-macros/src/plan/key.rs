@@ -81,7 +81,7 @@ impl Key {
                 );
                 errors.at(singleton.span, format!("{fact}\nkeep one of them"));
             }
-        } else if template.is_constant() && !source.is_empty() {
+        } else if template.is_constant() && !source.is_empty() && !args.gave("singleton") {
             faults.push(Template::constant_fault(&source, &scope));
         }
         faults.extend(
@@ -156,18 +156,21 @@ fn unknown_placeholder(placeholder: &Placeholder, scope: &Scope<'_>, parameters:
     let names = || scope.parameters.iter().map(String::as_str);
     let fact = format!("`{}` is not a parameter of `{}`", placeholder.root(), scope.function);
     let mut known = format!("the parameters are {}", list(names()));
-    if parameters.iter().any(Parameter::is_made_up) {
+    let destructured = parameters.iter().any(Parameter::is_made_up);
+    if destructured {
         known.push_str("\na destructured parameter has no name here: name it, and take it apart in the body");
     }
     let at = placeholder.at.clone();
-    match nearest(placeholder.root(), names()) {
-        Some(near) => {
-            let path = [&[near.to_owned()], &placeholder.path[1..]].concat();
-            let (fact, right) = (format!("{fact}; did you mean `{near}`?"), format!("<{}>", path.join(".")));
-            Fault::misspelled(at, fact, &right, &format!(" ({known})"))
-        }
-        None => Fault::say(at, fact, known),
+    if let Some(near) = nearest(placeholder.root(), names()) {
+        let path = [&[near.to_owned()], &placeholder.path[1..]].concat();
+        let (fact, right) = (format!("{fact}; did you mean `{near}`?"), format!("<{}>", path.join(".")));
+        return Fault::misspelled(at, fact, &right, &format!(" ({known})"));
     }
+    if !destructured && scope.parameters.iter().any(|name| name == "self") {
+        let field = placeholder.name();
+        known = format!("{known}\na field of `self` is written `<self.{field}>`");
+    }
+    Fault::say(at, fact, known)
 }
 
 /// A placeholder that names the delivery would let a re-enqueued job run again.
@@ -176,7 +179,9 @@ pub(super) fn check_volatile(args: &Args, key: &Key, errors: &mut Errors) {
     let allows = |placeholder: &Placeholder| {
         allowed.iter().any(|name| *name == placeholder.name() || name == placeholder.last())
     };
-    for placeholder in &key.template.placeholders {
+    // A list that could not be read may have held any of them.
+    let unread = args.gave("allow_volatile") && allowed.is_empty();
+    for placeholder in key.template.placeholders.iter().filter(|_| !unread) {
         if VOLATILE.contains(&placeholder.last()) && !allows(placeholder) {
             let name = placeholder.name();
             let fact = format!(
@@ -211,15 +216,15 @@ pub(super) fn check_period(args: &Args, key: &Key, errors: &mut Errors) {
         }
         _ => return,
     };
-    if args.allow_short_ttl.is_some() {
+    if args.gave("allow_short_ttl") {
         return;
     }
-    let named = key.template.placeholders.iter().filter_map(|placeholder| {
-        let word = placeholder.last().rsplit('_').next()?;
-        let (period, length, enough) = PERIODS.into_iter().find(|(period, ..)| *period == word)?;
-        (seconds < length).then_some((placeholder, period, length, enough))
-    });
-    if let Some((placeholder, period, _, enough)) = named.max_by_key(|(_, _, length, _)| *length) {
+    let named: Vec<_> = key.template.placeholders.iter().filter_map(Named::of).collect();
+    // `<year>:<month>` together name a month.
+    let refined =
+        |coarse: &Named<'_>| named.iter().any(|fine| fine.of == coarse.of && fine.length < coarse.length);
+    let short = named.iter().filter(|named| seconds < named.length && !refined(named));
+    if let Some(Named { placeholder, period, enough, .. }) = short.max_by_key(|named| named.length) {
         let fact = format!(
             "a completed key is forgotten after {ttl} while its {period} still runs: the job would be done again for the same {period}"
         );
@@ -227,5 +232,27 @@ pub(super) fn check_period(args: &Args, key: &Key, errors: &mut Errors) {
             "write `ttl = \"{enough}\"` or more, `\"forever\"`, or `allow_short_ttl` if no repeat comes that late"
         );
         errors.at(at, Fault::say(placeholder.at.clone(), fact, remedy).show(&key.source, &[]));
+    }
+}
+
+/// A placeholder that names a period.
+struct Named<'a> {
+    placeholder: &'a Placeholder,
+    period: &'static str,
+    length: u64,
+    enough: &'static str,
+    /// What it is the period of: of `<invoice.due_year>` it is `invoice` and `due`.
+    of: (&'a [String], &'a str),
+}
+
+impl<'a> Named<'a> {
+    fn of(placeholder: &'a Placeholder) -> Option<Self> {
+        // The name of `<month.0>` is `month`.
+        let is_name = |segment: &String| segment.parse::<u32>().is_err();
+        let at = placeholder.path.iter().rposition(is_name)?;
+        let (before, last) = (&placeholder.path[..at], &placeholder.path[at]);
+        let (prefix, word) = last.rsplit_once('_').unwrap_or(("", last));
+        let (period, length, enough) = PERIODS.into_iter().find(|(period, ..)| *period == word)?;
+        Some(Self { placeholder, period, length, enough, of: (before, prefix) })
     }
 }

@@ -194,7 +194,11 @@ fn borrowed_results_need_replay_false() {
         ("Result<u8, Box<dyn Error + 'static>>", false),
         ("Lent<'a, u8>", false),
         ("Result<&str, E>", true),
-        ("Result<Vec<Cow<'a, str>>, E>", true),
+        ("Result<Cow<'static, str>, E>", false),
+        ("Result<(u8, Vec<borrow::Cow<'a, str>>), E>", false),
+        ("Result<Vec<Lent<'a, str>>, E>", true),
+        ("Result<(u8, Cow<'a, Lent<'a>>), E>", true),
+        ("Result<Cow<'static, [&'static str]>, E>", true),
         ("Pin<Box<dyn Future<Output = Result<&'a str, E>> + Send + 'a>>", true),
         ("Pin<Box<dyn Future<Output = Result<u8, E>> + Send + 'a>>", false),
     ] {

@@ -216,20 +216,30 @@ impl<'a> Scan<'a> {
     fn bare(&mut self) -> bool {
         let begins = matches!(self.pieces.last(), Some(Piece::Text(text)) if text.ends_with(SEPARATORS));
         let rest = self.rest();
-        let name = leading_path(rest);
+        let (inner, close) = undecorated(rest);
+        let name = leading_path(inner);
         if !begins || self.scope.singleton || !self.scope.knows(name) || !self.is_lost(name) {
             return false;
         }
-        let after = rest[name.len()..].trim_start_matches(vanishes);
-        if !(after.is_empty() || after.starts_with(SEPARATORS) || rest[name.len()..].starts_with('/')) {
+        let Some(behind) = inner[name.len()..].strip_prefix(close) else { return false };
+        let after = behind.trim_start_matches(vanishes);
+        if !(after.is_empty() || after.starts_with(SEPARATORS) || behind.starts_with('/')) {
             return false;
         }
-        let at = self.at..self.at + name.len();
-        let fact = format!(
-            "`{name}` is fixed text here, the same in every call; the parameter is written `<{name}>`"
-        );
+        let written = &rest[..rest.len() - behind.len()];
+        let at = self.at..self.at + written.len();
+        let (fact, more) = if written == name {
+            (
+                format!(
+                    "`{name}` is fixed text here, the same in every call; the parameter is written `<{name}>`"
+                ),
+                ", or another word if it is fixed text",
+            )
+        } else {
+            (format!("`{written}` is not a placeholder; one is written `<{name}>`"), "")
+        };
         let edit = Edit::new(at.clone(), format!("<{name}>"));
-        self.faults.push(Fault::write(at.clone(), fact, vec![edit], ", or another word if it is fixed text"));
+        self.faults.push(Fault::write(at.clone(), fact, vec![edit], more));
         self.hole(path(name), at);
         true
     }
@@ -279,6 +289,14 @@ impl<'a> Scan<'a> {
     fn in_braces(&self) -> bool {
         matches!(self.pieces.last(), Some(Piece::Text(text)) if text.rfind('{') > text.rfind('}'))
     }
+}
+
+/// What stands behind the sign with which people say that a name stands for a value, and what closes it: `[id]`, `@id`.
+fn undecorated(text: &str) -> (&str, &'static str) {
+    const SIGNS: [(char, &str); 7] =
+        [('[', "]"), ('(', ")"), ('‹', "›"), ('«', "»"), ('@', ""), ('&', ""), ('*', "")];
+    let sign = SIGNS.iter().find(|(sign, _)| text.starts_with(*sign));
+    sign.map_or((text, ""), |(sign, close)| (&text[sign.len_utf8()..], close))
 }
 
 /// What fixed text may not hold, and what no correction puts anything in place of at the end of a segment.

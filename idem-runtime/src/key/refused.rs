@@ -1,7 +1,7 @@
 //! What cannot stand in a key although people try it, each kind of type with its reason.
 //!
 //! No type implements one of these traits: the compiler names them where a value of such a type is in a key.
-// A value is handed to `Part::of`, which asks for the trait of its type's refusal; where there is none, to the `of`
+// A value is handed to `Part::idem_of`, which asks for the trait of its type's refusal; where there is none, to the `idem_of`
 // behind the `Deref`, which asks for `KeyPart`. Both ask by the cast to a trait object, whose message names no function.
 
 use std::{
@@ -54,7 +54,7 @@ pub trait ClockInKey: KeyPart {}
     message = "the length of time `{Self}` cannot be part of an idempotency key",
     label = "a length of time",
     note = "it has no one text: 90 seconds are a minute and a half as well",
-    note = "pass a whole number of one unit, such as its `as_secs()`"
+    note = "pass a whole number of one unit, such as its seconds"
 )]
 pub trait LengthOfTimeInKey: KeyPart {}
 
@@ -101,7 +101,7 @@ pub struct Part<'a, T: ?Sized>(pub &'a T);
 impl<T: Refused + ?Sized> Part<'_, T> {
     /// Refused.
     #[must_use]
-    pub fn of<'p>(&self, part: &'p T::Reason<'p>) -> &'p dyn KeyPart {
+    pub fn idem_of<'p>(&self, part: &'p T::Reason<'p>) -> &'p dyn KeyPart {
         T::part(part)
     }
 }
@@ -109,7 +109,7 @@ impl<T: Refused + ?Sized> Part<'_, T> {
 impl<T: KeyPart> Part<'_, T> {
     /// The value in the function of `key_fn`, which repeats the key: what is wrong with a type is said where the key is.
     #[must_use]
-    pub fn again(&self) -> &dyn KeyPart {
+    pub fn idem_again(&self) -> &dyn KeyPart {
         self.0
     }
 }
@@ -122,14 +122,14 @@ pub struct Other<T: ?Sized>(PhantomData<fn(&T)>);
 impl<T: ?Sized> Other<T> {
     /// The value as what a key is made of.
     #[must_use]
-    pub fn of<'p>(&self, part: &'p dyn KeyPart) -> &'p dyn KeyPart {
+    pub fn idem_of<'p>(&self, part: &'p dyn KeyPart) -> &'p dyn KeyPart {
         let Self(_) = self;
         part
     }
 
     /// No value: an error at the key was said already, and nothing is built.
     #[must_use]
-    pub fn again(&self) -> &dyn KeyPart {
+    pub fn idem_again(&self) -> &dyn KeyPart {
         let Self(_) = self;
         const {
             // Asked of `T`, so that nothing is evaluated before a `T` is known: an optimized build tries.

@@ -50,10 +50,10 @@ impl Call {
         if let Some(overlap) = idem.overlap_of(job) {
             return Err(Error::KeyConflict { key, conflict: overlap.to_string() });
         }
-        if let Some(first) = job.other_receiver(place) {
+        if let Some((first, now)) = job.other_receiver(place) {
             let conflict = format!(
-                "`{}` ({}) ran for `{first}` and now runs elsewhere (`{place}`), and its key does not tell them apart; \
-                 put a `<self.…>` into the key",
+                "`{}` ({}) ran for `{first}` and now runs for `{now}`, and its key does not tell them apart; \
+                 put into the key what does, such as a `<self.…>`",
                 job.path(),
                 job.location(),
             );

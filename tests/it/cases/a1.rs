@@ -146,6 +146,7 @@ pub(super) async fn a1_a_provided_method_of_two_types_is_two(site: &Site) {
     assert_eq!(invoice.remind(1).expect("the first type"), "invoice 1");
     let error = order.remind(1).expect_err("the second type");
     assert_eq!(error.kind(), ErrorKind::KeyConflict);
+    assert!(!error.to_string().contains("closure"), "{error}");
     assert_eq!((site.effects("invoice"), site.effects("order")), (2, 0));
 }
 

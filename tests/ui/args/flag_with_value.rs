@@ -2,11 +2,11 @@
 
 use idem_runtime::{Error, idempotent};
 
-#[idempotent(key = "billing:<user_id>", allow_short_ttl = true)]
-async fn job(user_id: u64, month: String) -> Result<(), Error> {
+#[idempotent(key = "billing:<month>", ttl = "1d", allow_short_ttl = true)]
+async fn job(month: u8) -> Result<(), Error> {
     Ok(())
 }
 
 fn main() {
-    let _ = job(1, String::new());
+    let _ = job(1);
 }

@@ -46,11 +46,28 @@ fn generic(id: u8) -> Result<u8, Failure> {
     if id > 9 { Err(Failure::Declined) } else { Ok(id) }
 }
 
+trait Judge {
+    fn judge<E>(_: E) -> OnError;
+}
+
+impl Judge for Service {
+    fn judge<E>(_: E) -> OnError {
+        OnError::Release
+    }
+}
+
+#[idempotent(key = "classified:qualified:<id>", on_error = <Service as Judge>::judge, idem = memory())]
+async fn qualified(id: u8) -> Result<u8, Failure> {
+    if id > 9 { Err(Failure::Declined) } else { Ok(id) }
+}
+
 #[tokio::test]
 async fn a_function_judges_the_error() {
     assert_eq!(once(async || method(1).await).await, 1);
     assert!(matches!(method(10).await, Err(Failure::Declined)));
     assert!(matches!(method(10).await, Err(Failure::Declined)), "released, so it ran again");
+    assert!(matches!(qualified(10).await, Err(Failure::Declined)));
+    assert!(matches!(qualified(10).await, Err(Failure::Declined)), "released, so it ran again");
     assert_eq!(once_sync(|| generic(1)), 1);
     assert!(matches!(Service.own(10).await, Err(Failure::Declined)));
     assert!(matches!(Service.own(10).await, Err(Failure::Idem(Error::PreviouslyFailed { .. }))));

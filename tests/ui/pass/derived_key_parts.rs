@@ -31,7 +31,17 @@ struct Generic<T, U> {
 struct Newer<T>(T);
 
 #[derive(KeyPart)]
-struct Sized<const N: usize>(char);
+struct Sized<const N: usize>(Letters<N>);
+
+#[derive(KeyPart)]
+#[key_part(display)]
+struct Letters<const N: usize>([char; N]);
+
+impl<const N: usize> fmt::Display for Letters<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|letter| write!(f, "{letter}"))
+    }
+}
 
 #[derive(KeyPart)]
 struct Bounded<T: Copy>(T)
@@ -92,7 +102,7 @@ fn derived_parts_are_rendered() {
         (key_of(&pair), "derived:a%2Cb,2"),
         (key_of(&Borrowed("x y")), "derived:x%20y"),
         (key_of(&Generic { first: 1_u8, second: Newer("z") }), "derived:1,z"),
-        (key_of(&Sized::<3>('c')), "derived:c"),
+        (key_of(&Sized(Letters(['c', 'd']))), "derived:cd"),
         (key_of(&Bounded(4_u8)), "derived:4"),
         (key_of(&Plan::Free), "derived:Free"),
         (key_of(&Plan::Pro), "derived:pro%3A2"),

@@ -117,6 +117,16 @@ pub fn turn_now(mut month: Month) -> Result<u16, Error> {
     Ok(month.year)
 }
 
+/// Two texts of one lifetime, of which the key holds one.
+///
+/// # Errors
+///
+/// If the job is refused.
+#[idempotent(key = "strict:longer:<left>", key_fn = longer_key, replay = false)]
+pub fn longer<'a>(left: &'a str, right: &'a str) -> Result<&'a str, Error> {
+    Ok(if left.len() < right.len() { right } else { left })
+}
+
 /// Keeps.
 ///
 /// # Errors

@@ -1,0 +1,11 @@
+use idem_runtime::KeyPart;
+
+#[derive(KeyPart)]
+enum Plan {
+    #[key_part(rename)]
+    Basic,
+}
+
+fn main() {
+    let _ = Plan::Basic;
+}
