@@ -35,8 +35,10 @@ impl Display for Clock {
         if self.nanos == 0 {
             return Ok(());
         }
+        // Ten digits are a leap second in the middle of a minute, which no other time may look like.
         let fraction = format!("{:09}", self.nanos);
-        write!(f, ".{}", fraction.trim_end_matches('0'))
+        let shown = if fraction.len() > 9 { &fraction } else { fraction.trim_end_matches('0') };
+        write!(f, ".{shown}")
     }
 }
 
@@ -80,15 +82,13 @@ mod with_chrono {
         Calendar { year: date.year(), month: small(date.month()), day: small(date.day()) }
     }
 
-    /// A leap second is second 60, as in ISO 8601.
+    /// A leap second is second 60, as in ISO 8601, where there can be one.
     fn clock(time: NaiveTime) -> Clock {
-        let leap = time.nanosecond() / 1_000_000_000;
-        Clock {
-            hour: small(time.hour()),
-            minute: small(time.minute()),
-            second: small(time.second() + leap),
-            nanos: time.nanosecond() % 1_000_000_000,
+        let (mut second, mut nanos) = (time.second(), time.nanosecond());
+        if second == 59 && nanos >= 1_000_000_000 {
+            (second, nanos) = (60, nanos - 1_000_000_000);
         }
+        Clock { hour: small(time.hour()), minute: small(time.minute()), second: small(second), nanos }
     }
 
     local! { NaiveDate, NaiveTime, NaiveDateTime }
@@ -196,6 +196,15 @@ mod tests {
         let east = FixedOffset::east_opt(2 * 3600).expect("an offset");
         let there: DateTime<FixedOffset> = DateTime::from_naive_utc_and_offset(moment, east);
         assert_eq!(key(&there), "k:2024-06-01T09:05:00.25Z");
+    }
+
+    #[cfg(feature = "chrono")]
+    #[test]
+    fn a_leap_second_of_chrono_is_no_other_time() {
+        use chrono::{NaiveTime, Timelike};
+        let leap = |second| NaiveTime::from_hms_opt(9, 5, second)?.with_nanosecond(1_250_000_000);
+        assert_eq!(key(&leap(59).expect("a time")), "k:09:05:60.25");
+        assert_eq!(key(&leap(30).expect("a time")), "k:09:05:30.1250000000");
     }
 
     #[cfg(feature = "time")]

@@ -8,6 +8,8 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet, LinkedList, VecDeque},
     marker::PhantomData,
     ops::Deref,
+    rc::Rc,
+    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -85,13 +87,18 @@ pub trait Refused {
     fn part<'p>(part: &'p Self::Reason<'p>) -> &'p dyn KeyPart;
 }
 
-impl<T: Refused + ?Sized> Refused for &T {
-    type Reason<'p> = T::Reason<'p>;
+macro_rules! refuse_behind {
+    ($($pointer:ty),+) => {$(
+        impl<T: Refused + ?Sized> Refused for $pointer {
+            type Reason<'p> = T::Reason<'p>;
 
-    fn part<'p>(part: &'p Self::Reason<'p>) -> &'p dyn KeyPart {
-        T::part(part)
-    }
+            fn part<'p>(part: &'p Self::Reason<'p>) -> &'p dyn KeyPart {
+                T::part(part)
+            }
+        }
+    )+};
 }
+refuse_behind!(&T, &mut T, Box<T>, Rc<T>, Arc<T>);
 
 /// A value that is to stand in a key.
 #[doc(hidden)]
@@ -166,7 +173,8 @@ refuse! {
         [K, V, S] HashMap<K, V, S>, [T, S] HashSet<T, S>, [K, V] BTreeMap<K, V>, [T] BTreeSet<T>;
     ClockInKey: [] SystemTime, [] Instant;
     LengthOfTimeInKey: [] Duration;
-    TupleInKey: [A] (A,), [A, B] (A, B), [A, B, C] (A, B, C), [A, B, C, D] (A, B, C, D);
+    TupleInKey: [A] (A,), [A, B] (A, B), [A, B, C] (A, B, C), [A, B, C, D] (A, B, C, D),
+        [A, B, C, D, E] (A, B, C, D, E), [A, B, C, D, E, F] (A, B, C, D, E, F);
     UnitInKey: [] ();
 }
 
