@@ -1,12 +1,12 @@
-//! The document of what the compiler refuses: its examples and messages are the cases of `tests/ui`, each written
-//! between marks that name it.
+//! What the documents show of what the compiler refuses: examples and messages are the cases of `tests/ui`, each
+//! written between marks that name it.
 
 use std::{fmt::Write as _, fs, path::Path};
 
 use anyhow::{Context as _, Result};
 
-/// Where it stands in the workspace.
-pub(crate) const PATH: &str = "docs/compile-errors.md";
+/// The documents that show some, in the workspace; the first has every class.
+pub(crate) const PATHS: [&str; 2] = ["docs/compile-errors.md", "README.md"];
 
 /// Names the case that is shown behind it: `<!-- ui: key/unclosed -->`.
 const OPEN: &str = "<!-- ui: ";

@@ -5,7 +5,7 @@ use clap::Args;
 
 use crate::{document, program};
 
-/// Writes the examples and messages of `docs/compile-errors.md` anew, from the cases of `tests/ui`.
+/// Writes the compile errors that the documents show anew, from the cases of `tests/ui`.
 #[derive(Args, Debug)]
 pub(crate) struct Docs {
     /// Writes nothing; it is an error if there is anything to write.
@@ -18,17 +18,21 @@ impl Docs {
         if self.check {
             return check();
         }
-        let file = program::workspace().join(document::PATH);
-        let text = fs::read_to_string(&file)?;
-        fs::write(&file, document::refreshed(&text, &program::workspace())?)?;
+        for path in document::PATHS {
+            let file = program::workspace().join(path);
+            let text = fs::read_to_string(&file)?;
+            fs::write(&file, document::refreshed(&text, &program::workspace())?)?;
+        }
         Ok(())
     }
 }
 
 pub(crate) fn check() -> Result<()> {
-    let text = fs::read_to_string(program::workspace().join(document::PATH))?;
-    let current = text == document::refreshed(&text, &program::workspace())?;
-    ensure!(current, "{} is out of date: `cargo xtask docs` writes it", document::PATH);
+    for path in document::PATHS {
+        let text = fs::read_to_string(program::workspace().join(path))?;
+        let current = text == document::refreshed(&text, &program::workspace())?;
+        ensure!(current, "{path} is out of date: `cargo xtask docs` writes it");
+    }
     Ok(())
 }
 
