@@ -4,7 +4,7 @@ use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{
     AttrStyle, Attribute, FnArg, GenericArgument, GenericParam, Lifetime, Meta, Pat, Path, PathArguments,
-    ReceiverKind, ReturnType, Signature, Token, Type, TypeParamBound, Visibility,
+    ReceiverKind, ReturnType, Signature, Token, Type, TypeParamBound, TypeTraitObject, Visibility,
     ext::IdentExt,
     parse::{ParseStream, Parser},
     parse_quote, token,
@@ -97,6 +97,19 @@ impl Function {
 
     pub(crate) fn returns_nothing(&self) -> bool {
         matches!(self.sig.output, ReturnType::Default)
+    }
+
+    /// The `Sync` of a boxed future that promises it.
+    pub(crate) fn sync_bound(&self) -> Option<Path> {
+        let Flavor::Boxed(future) = &self.flavor else { return None };
+        let mut future = Type::clone(future);
+        let bounds = &boxed_object(&mut future)?.bounds;
+        bounds.iter().find_map(|bound| match bound {
+            TypeParamBound::Trait(bound) if bound.path.segments.last()?.ident == "Sync" => {
+                Some(bound.path.clone())
+            }
+            _ => None,
+        })
     }
 
     /// Every name that the parameters bind, in order.
@@ -224,8 +237,7 @@ fn body(input: ParseStream<'_>, sig: &Signature, attrs: &mut Vec<Attribute>) -> 
 /// kept, a named lifetime would outlive what a body closure may borrow.
 fn boxed_future(ty: &Type) -> Option<(Type, Type)> {
     let mut open = ty.clone();
-    let object = argument(argument(&mut open, "Pin")?, "Box")?;
-    let Type::TraitObject(object) = ungroup(object) else { return None };
+    let object = boxed_object(&mut open)?;
     let output = object.bounds.iter().find_map(|bound| match bound {
         TypeParamBound::Trait(bound) => future_output(&bound.path).cloned(),
         _ => None,
@@ -236,6 +248,14 @@ fn boxed_future(ty: &Type) -> Option<(Type, Type)> {
         }
     }
     Some((output, open))
+}
+
+/// The trait object in `Pin<Box<dyn …>>`.
+fn boxed_object(ty: &mut Type) -> Option<&mut TypeTraitObject> {
+    match ungroup(argument(argument(ty, "Pin")?, "Box")?) {
+        Type::TraitObject(object) => Some(object),
+        _ => None,
+    }
 }
 
 fn future_output(path: &Path) -> Option<&Type> {

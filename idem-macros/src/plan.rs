@@ -77,6 +77,7 @@ impl Plan {
         shape::check_foreign(&function, errors);
         shape::check_output(&function, errors);
         shape::check_named_output(&function, errors);
+        shape::check_future(&function, errors);
         shape::check_owned(&args, &function, errors);
         shape::check_generics(&function, errors);
         shape::check_key_fn(&args, &function, errors);

@@ -97,6 +97,17 @@ pub(super) fn check_named_output(function: &Function, errors: &mut Errors) {
     errors.at(at, message);
 }
 
+/// What a job waits for is for one thread at a time to ask.
+pub(super) fn check_future(function: &Function, errors: &mut Errors) {
+    if let Some(sync) = function.sync_bound() {
+        errors.push(Error::new_spanned(
+            sync,
+            "the future of a job is not `Sync`: it holds what it waits for\n\
+             remove `Sync`; to be spawned a future needs `Send` alone",
+        ));
+    }
+}
+
 /// A borrowed value is refused by its syntax: what rustc says of its `Deserialize` helps nobody.
 pub(super) fn check_owned(args: &Args, function: &Function, errors: &mut Errors) {
     if args.replay.as_ref().is_some_and(|replay| !replay.value) {
