@@ -25,14 +25,14 @@ pub(crate) struct Drive<R, E, C, B: Future> {
     classify: Option<C>,
     body: Option<Pin<Box<B>>>,
     returned: Option<R>,
-    stage: Stage<R>,
+    stage: Stage,
 }
 
-enum Stage<R> {
+enum Stage {
     Admitted(Boxed<Admission>),
     Attended(Attendance),
     /// What the body returned is the answer, if its record is not refused.
-    Settled(Boxed<Option<Error>>, R),
+    Settled(Boxed<Option<Error>>),
     Over,
 }
 
@@ -69,16 +69,16 @@ where
             return Some((self.edge.refuse)(execution.dropped()));
         };
         let (returned, ending) = self.edge.ending(returned, classify);
-        self.stage = Stage::Settled(settlement(execution, ending), returned);
+        self.returned = Some(returned);
+        self.stage = Stage::Settled(settlement(execution, ending));
         None
     }
 
     #[inline(never)]
     fn answer(&mut self, refused: Option<Error>) -> Option<R> {
-        match mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Settled(_, returned) => Some(refused.map_or(returned, self.edge.refuse)),
-            _ => None,
-        }
+        self.stage = Stage::Over;
+        let returned = self.returned.take()?;
+        Some(refused.map_or(returned, self.edge.refuse))
     }
 }
 
@@ -133,7 +133,7 @@ where
                     ready!(attendance.poll(cx, &mut |cx| step(body, returned, cx)));
                     this.settle()
                 }
-                Stage::Settled(settlement, _) => {
+                Stage::Settled(settlement) => {
                     let refused = ready!(settlement.as_mut().poll(cx));
                     this.answer(refused)
                 }
