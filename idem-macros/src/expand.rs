@@ -348,8 +348,8 @@ fn borrow(part: &Borrow) -> TokenStream {
     quote_spanned!(at=> & #root #(.#fields)*)
 }
 
-/// `match &user_id { part => Part(part).idem_of(part) }`, where the value stands: a type that cannot be in a key has an `idem_of`
-/// of its own, which says so.
+/// `match &user_id { part => Part(part).idem_of(part) }`, where the value stands: a type that cannot be in a key has an
+/// `idem_of` of its own, which says so.
 pub(crate) fn key_part(krate: &TokenStream, value: &TokenStream) -> TokenStream {
     let at = value.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span());
     let part = local("__idem_part", at);
@@ -373,9 +373,6 @@ pub(crate) fn relocate(tokens: TokenStream, span: Span) -> TokenStream {
     tokens.into_iter().map(move_to).collect()
 }
 
-#[cfg(test)]
-mod tests;
-
 /// Whether tokens hold `ident.`, at any depth.
 fn reaches_into(tokens: TokenStream, ident: &Ident) -> bool {
     let mut named = false;
@@ -392,3 +389,6 @@ fn reaches_into(tokens: TokenStream, ident: &Ident) -> bool {
         }
     })
 }
+
+#[cfg(test)]
+mod tests;

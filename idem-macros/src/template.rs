@@ -43,6 +43,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) parameters: &'a [String],
     /// Whether one key for all calls is meant, so that no word of it stands for a value.
     pub(crate) singleton: bool,
+    /// Whether a name with this last word is there to tell one job from another.
+    pub(crate) tells_apart: fn(&str) -> bool,
 }
 
 impl Placeholder {

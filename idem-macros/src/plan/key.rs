@@ -32,16 +32,31 @@ const VOLATILE: [&str; 17] = [
     "now",
 ];
 
-/// Names of periods, the longest they can be, and that length as a ttl.
-const PERIODS: [(&str, u64, &str); 7] = [
-    ("hour", HOUR, "1h"),
-    ("day", DAY, "1d"),
-    ("date", DAY, "1d"),
-    ("week", 7 * DAY, "7d"),
-    ("month", 31 * DAY, "31d"),
-    ("quarter", 92 * DAY, "92d"),
-    ("year", 366 * DAY, "366d"),
+/// A period that a placeholder can name.
+struct Period {
+    name: &'static str,
+    /// The longest it can be, in seconds, and as a ttl.
+    length: u64,
+    ttl: &'static str,
+    /// Finer periods that together with it name one of theirs: a year and a month are a month.
+    parts: &'static [&'static str],
+}
+
+static PERIODS: [Period; 7] = [
+    Period { name: "hour", length: HOUR, ttl: "1h", parts: &[] },
+    Period { name: "day", length: DAY, ttl: "1d", parts: &["hour"] },
+    Period { name: "date", length: DAY, ttl: "1d", parts: &["hour"] },
+    Period { name: "week", length: 7 * DAY, ttl: "7d", parts: &["day", "date"] },
+    Period { name: "month", length: 31 * DAY, ttl: "31d", parts: &["day", "date", "week"] },
+    Period { name: "quarter", length: 92 * DAY, ttl: "92d", parts: &["month", "date", "week"] },
+    Period { name: "year", length: 366 * DAY, ttl: "366d", parts: &["quarter", "month", "date", "week"] },
 ];
+
+/// Whether a name with this last word is there to tell one job from another. Others, such as `receipt`, are as likely
+/// to be the name of the thing.
+fn tells_apart(word: &str) -> bool {
+    word == "id" || PERIODS.iter().any(|period| period.name == word)
+}
 
 /// The template beside its literal and the parameters that it names.
 pub(super) struct Key {
@@ -64,6 +79,7 @@ impl Key {
             function: &function.sig.ident.unraw().to_string(),
             parameters: &names,
             singleton: args.gave("singleton"),
+            tells_apart,
         };
         let Some(key) = &args.key else {
             if !args.gave("key") {
@@ -220,11 +236,12 @@ pub(super) fn check_period(args: &Args, key: &Key, errors: &mut Errors) {
         return;
     }
     let named: Vec<_> = key.template.placeholders.iter().filter_map(Named::of).collect();
-    // `<year>:<month>` together name a month.
-    let refined =
-        |coarse: &Named<'_>| named.iter().any(|fine| fine.of == coarse.of && fine.length < coarse.length);
-    let short = named.iter().filter(|named| seconds < named.length && !refined(named));
-    if let Some(Named { placeholder, period, enough, .. }) = short.max_by_key(|named| named.length) {
+    let refined = |coarse: &Named<'_>| {
+        named.iter().any(|fine| fine.of == coarse.of && coarse.period.parts.contains(&fine.period.name))
+    };
+    let short = named.iter().filter(|named| seconds < named.period.length && !refined(named));
+    if let Some(Named { placeholder, period, .. }) = short.max_by_key(|named| named.period.length) {
+        let Period { name: period, ttl: enough, .. } = period;
         let fact = format!(
             "a completed key is forgotten after {ttl} while its {period} still runs: the job would be done again for the same {period}"
         );
@@ -238,9 +255,7 @@ pub(super) fn check_period(args: &Args, key: &Key, errors: &mut Errors) {
 /// A placeholder that names a period.
 struct Named<'a> {
     placeholder: &'a Placeholder,
-    period: &'static str,
-    length: u64,
-    enough: &'static str,
+    period: &'static Period,
     /// What it is the period of: of `<invoice.due_year>` it is `invoice` and `due`.
     of: (&'a [String], &'a str),
 }
@@ -252,7 +267,7 @@ impl<'a> Named<'a> {
         let at = placeholder.path.iter().rposition(is_name)?;
         let (before, last) = (&placeholder.path[..at], &placeholder.path[at]);
         let (prefix, word) = last.rsplit_once('_').unwrap_or(("", last));
-        let (period, length, enough) = PERIODS.into_iter().find(|(period, ..)| *period == word)?;
-        Some(Self { placeholder, period, length, enough, of: (before, prefix) })
+        let period = PERIODS.iter().find(|period| period.name == word)?;
+        Some(Self { placeholder, period, of: (before, prefix) })
     }
 }

@@ -7,11 +7,16 @@ use super::{
     fault::{Fault, corrected},
 };
 
+/// Some of the words that the attribute takes for telling.
+pub(super) fn tells_apart(word: &str) -> bool {
+    matches!(word, "id" | "month")
+}
+
 /// Reads a text as the template of a function, and checks all that can be said of what comes of it.
 pub(crate) fn check(source: &str) {
     let parameters = ["self", "user_id", "month", "order", "t", "type"].map(str::to_owned);
     for parameters in [&parameters[..], &[]] {
-        let scope = Scope { function: "charge", parameters, singleton: false };
+        let scope = Scope { function: "charge", parameters, singleton: false, tells_apart };
         let (template, faults) = read(source, &scope);
         for fault in &faults {
             check_shown(fault, source, &faults);

@@ -7,10 +7,6 @@ use super::{
     fault::{Edit, Fault, visible},
 };
 
-/// Last words of names that are there to tell one job from another. Others, such as `receipt`, are as likely to be the
-/// name of the thing.
-const TELLING: [&str; 8] = ["id", "hour", "day", "date", "week", "month", "quarter", "year"];
-
 pub(super) enum Piece {
     Text(String),
     Hole(Placeholder),
@@ -249,7 +245,7 @@ impl<'a> Scan<'a> {
         let root = name.split('.').next().unwrap_or_default();
         let last = name.rsplit(['.', '_']).next().unwrap_or_default();
         let holes = [format!("<{root}>"), format!("<{root}.")];
-        TELLING.contains(&last) && !holes.iter().any(|hole| self.source.contains(&**hole))
+        (self.scope.tells_apart)(last) && !holes.iter().any(|hole| self.source.contains(&**hole))
     }
 
     /// The first parameter that the key does not name so far, for a placeholder that names none.

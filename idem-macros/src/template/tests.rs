@@ -3,13 +3,16 @@ use proptest::{
     test_runner::{RngAlgorithm, TestRng, TestRunner},
 };
 
-use super::{Scope, Template, laws};
+use super::{
+    Scope, Template,
+    laws::{self, tells_apart},
+};
 
 const PARAMETERS: [&str; 6] = ["self", "user_id", "month", "order", "t", "type"];
 
 fn parse(source: &str) -> (Template, Vec<String>) {
     let parameters = PARAMETERS.map(str::to_owned);
-    let scope = Scope { function: "charge", parameters: &parameters, singleton: false };
+    let scope = Scope { function: "charge", parameters: &parameters, singleton: false, tells_apart };
     let (template, faults) = Template::parse(source, &scope);
     let constant = template.is_constant() && !source.is_empty();
     let constant = constant.then(|| Template::constant_fault(source, &scope));
