@@ -100,7 +100,8 @@ impl<R, E, C, B: Future> Drive<R, E, C, B> {
     }
 }
 
-/// One poll of the body; whether it is over.
+/// One poll of the body; whether it is over. It is dropped once its end is noted: whatever goes wrong in that, its effect
+/// may have happened.
 fn step<B: Future>(
     body: &mut Option<Pin<Box<B>>>,
     returned: &mut Option<B::Output>,
@@ -109,7 +110,6 @@ fn step<B: Future>(
     let Some(running) = body else { return true };
     let Poll::Ready(value) = running.as_mut().poll(cx) else { return false };
     *returned = Some(value);
-    *body = None;
     true
 }
 

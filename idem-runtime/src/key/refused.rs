@@ -1,8 +1,9 @@
 //! What cannot stand in a key although people try it, each kind of type with its reason.
 //!
 //! No type implements one of these traits: the compiler names them where a value of such a type is in a key.
-// A value is handed to `Part::idem_of`, which asks for the trait of its type's refusal; where there is none, to the `idem_of`
-// behind the `Deref`, which asks for `KeyPart`. Both ask by the cast to a trait object, whose message names no function.
+// A value is handed to `Part::idem_of`, which asks for the trait of its type's refusal; where there is none, to the
+// `idem_of` behind the `Deref`, which asks for `KeyPart`. Both ask by the cast to a trait object, whose message names no
+// function.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet, LinkedList, VecDeque},
