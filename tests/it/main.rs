@@ -11,6 +11,7 @@ mod pass;
 mod plans;
 mod python;
 mod registry;
+mod rows;
 mod settings;
 mod transact;
 mod ui;

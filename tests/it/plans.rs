@@ -6,35 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use idem_runtime::{
-    Status,
-    store::{self, Answer, Ending, Finish, Insert, Moment, NewRow, Renew, Replace, Store, StoreOptions},
-};
+use idem_runtime::store::{self, Answer, Ending, Finish, Insert, Renew, Replace, Store, StoreOptions};
 use idem_tests::Backend;
 use sqlx::{Connection, PgConnection, raw_sql};
 
-const OWNER: &str = "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f";
-const LEASE: Duration = Duration::from_mins(1);
-
-fn claim() -> NewRow {
-    NewRow {
-        status: Status::Processing,
-        job: None,
-        template: None,
-        mode: None,
-        on_stale: None,
-        owner: Some(OWNER.to_owned()),
-        attempt: 1,
-        takeovers: 0,
-        lease: Moment::In(LEASE),
-        fingerprint: None,
-        result: None,
-        error: None,
-        worker: None,
-        expires: Moment::Never,
-        alerted: Moment::Never,
-    }
-}
+use crate::rows::{LEASE, OWNER, claim};
 
 /// How long each kind of statement took, for `size` keys of this round.
 async fn use_all(store: &dyn Store, round: &str, size: usize) -> Vec<(&'static str, Duration)> {

@@ -2,41 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use idem_runtime::Status;
-use idem_runtime::store::{
-    self, Answer, Ending, Finish, Insert, Moment, NewRow, Renew, Renewal, Store, StoreOptions,
-};
+use idem_runtime::store::{self, Answer, Ending, Finish, Insert, Renew, Renewal, Store, StoreOptions};
 use idem_tests::Backend;
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, raw_sql};
 use url::Url;
 
-const OWNER: &str = "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f";
-const LEASE: Duration = Duration::from_mins(1);
+use crate::rows::{LEASE, OWNER, claim};
 
 /// What a server may be told to begin each session of this account with.
 const AGAINST_US: &str = "SET SESSION sql_safe_updates = CURRENT_USER() LIKE '{name}%',
     sql_select_limit = IF(CURRENT_USER() LIKE '{name}%', 1, 18446744073709551615),
     max_join_size = IF(CURRENT_USER() LIKE '{name}%', 1, 18446744073709551615)";
-
-fn claim() -> NewRow {
-    NewRow {
-        status: Status::Processing,
-        job: None,
-        template: None,
-        mode: None,
-        on_stale: None,
-        owner: Some(OWNER.to_owned()),
-        attempt: 1,
-        takeovers: 0,
-        lease: Moment::In(LEASE),
-        fingerprint: None,
-        result: None,
-        error: None,
-        worker: None,
-        expires: Moment::Never,
-        alerted: Moment::Never,
-    }
-}
 
 /// Uses every kind of statement that writes many rows; how many of three rows each met.
 async fn use_all(store: &dyn Store) -> Result<[u64; 4], store::StoreError> {
