@@ -71,12 +71,16 @@ mod job;
 pub mod jobs;
 mod key;
 mod outcome;
+mod point;
 pub mod record;
 mod resolve;
 mod result;
+mod review;
 mod run;
 mod service;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod transact;
 
 pub use alert::Alert;

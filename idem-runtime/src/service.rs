@@ -25,7 +25,8 @@ use crate::{
     error::Error,
     heartbeat::Live,
     key::Key,
-    record::Record,
+    point::{Point, is_dead, reached},
+    record::{Record, Status},
     store::{Answer, ErrorClass, Finish, Insert, Replace, Store, StoreError},
 };
 
@@ -103,6 +104,22 @@ impl Work {
 
     fn as_finish(&self) -> Option<&Finish> {
         if let Self::Finish(finish) = self { Some(finish) } else { None }
+    }
+
+    /// Says which point is reached once the store has answered.
+    fn was_answered(&self, answer: &Answer) {
+        let Answer::Written { .. } = answer else { return };
+        let status = match self {
+            Self::Insert(insert) => &insert.row.status,
+            Self::Replace(replace) => &replace.row.status,
+            Self::Finish(_) => return reached(Point::EndingWritten),
+            Self::Read(_) => return,
+        };
+        match status {
+            Status::Processing => reached(Point::ClaimWritten),
+            Status::Completed | Status::Failed => reached(Point::EndingWritten),
+            _ => {}
+        }
     }
 
     /// The owner of the claim that a write asks for.
@@ -374,7 +391,7 @@ impl Service {
         patience: Patience,
         bounded: bool,
     ) -> Result<Waiting, Failure> {
-        self.check_process()?;
+        self.check_alive()?;
         if self.0.store.is_local() {
             return Ok(Waiting::Ready(Box::new(self.call_local(&work, lease)?)));
         }
@@ -392,10 +409,14 @@ impl Service {
         let sent = Instant::now();
         let mut answer = std::pin::pin!(perform_alone(&*self.0.store, work));
         match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Ok(Done::Answer(answer))) => Ok(match lease {
-                Some(lease) => self.granted(work, lease, sent, answer),
-                None => Done::Answer(answer),
-            }),
+            Poll::Ready(Ok(Done::Answer(answer))) => {
+                work.was_answered(&answer);
+                self.check_alive()?;
+                Ok(match lease {
+                    Some(lease) => self.granted(work, lease, sent, answer),
+                    None => Done::Answer(answer),
+                })
+            }
             Poll::Ready(done) => done.map_err(Failure::Store),
             Poll::Pending => Err(Failure::Gone),
         }
@@ -408,12 +429,12 @@ impl Service {
     }
 
     /// A forked child has the memory of this process and not its thread.
-    fn check_process(&self) -> Result<(), Failure> {
-        if process::id() == self.0.process { Ok(()) } else { Err(Failure::Gone) }
+    pub(crate) fn check_alive(&self) -> Result<(), Failure> {
+        if process::id() == self.0.process && !is_dead() { Ok(()) } else { Err(Failure::Gone) }
     }
 
     fn send(&self, message: Message) -> Result<(), Failure> {
-        self.check_process()?;
+        self.check_alive()?;
         self.0.messages.send(message).map_err(|_| Failure::Gone)
     }
 

@@ -7,15 +7,15 @@ use std::{
 
 use super::{Execution, LOOKS, Ticket, job_row, shown};
 use crate::{
-    alert::{Alert, Hook},
-    block_on::block_on,
     claim::Claim,
     current::Context,
     error::Error,
     idem::Idem,
     job::{Job, Mode},
     key::Key,
+    point::{Point, reached},
     record::{self, Decision, Record, Standing, Status, Terms},
+    review,
     service::{Attempt, Failure, Patience, Service},
     store::{Answer, Insert, Moment, NewRow, Replace},
 };
@@ -76,6 +76,7 @@ impl Call {
             pause: SHORTEST_WAIT,
         };
         call.check_open()?;
+        reached(Point::BeforeClaim);
         Ok(call)
     }
 
@@ -170,13 +171,7 @@ impl Call {
                 let message = record.error.unwrap_or_else(|| "its error was not recorded".into());
                 Err(Error::PreviouslyFailed { key, message })
             }
-            Decision::Review | Decision::Flag => {
-                if record.alerted_at.is_none() {
-                    // Whoever turned it over for review died before a person was told, or could not tell them.
-                    alert(self.idem.hook(), self.service().clone(), (*record).clone());
-                }
-                Err(self.needs_review(&record))
-            }
+            Decision::Review | Decision::Flag => Err(self.needs_review(&record)),
             Decision::Busy { retry_after } => Err(self.in_progress(retry_after)),
             Decision::Run(_) => Err(self.in_progress(Some(SHORTEST_WAIT))),
         }
@@ -291,22 +286,7 @@ impl Call {
 
     /// The write of it, which is on its way from the first poll on.
     pub(super) async fn flagging(&self, record: &Record) -> Result<Answer, Failure> {
-        let hook = self.idem.hook().clone();
-        // Where there is no hook, the event of the refusal is the alert.
-        let alerted =
-            if hook.is_set() { Moment::from(record.alerted_at) } else { Moment::In(Duration::ZERO) };
-        let replace = flagged(record, alerted);
-        let service = self.service().clone();
-        let seen = record.clone();
-        let patience = self.patience();
-        let flagging = self.service().complete(async move {
-            let answer = service.replace(replace, patience).await?;
-            if let Answer::Written { .. } = answer {
-                alert(&hook, service, seen);
-            }
-            Ok(answer)
-        });
-        flagging.await?
+        review::flag(self.service(), self.idem.hook(), record, self.patience()).await
     }
 
     /// Waits for a busy key, as long as the job wants to, and looks again.
@@ -356,6 +336,8 @@ impl Call {
         fence: i64,
         attempt: i32,
     ) -> Result<Box<Execution>, Error> {
+        reached(Point::Claimed);
+        self.service().check_alive().map_err(|failure| self.failed(failure))?;
         let live = self.service().live();
         let membership = live.join(&self.stored, claim.as_ref(), self.job.heartbeat());
         // From here on a shutdown waits for this execution. One that came before is seen now; dropping the claim gives
@@ -403,33 +385,3 @@ struct Grant {
 /// The pauses between two looks at a busy key.
 pub(super) const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(500);
-
-/// Tells a person of a key that needs review, and its row that they were told.
-fn alert(hook: &Hook, service: Service, record: Record) {
-    let alert = Alert {
-        key: record.key.clone(),
-        job: record.job.clone(),
-        reason: record.evidence(),
-        record: record.clone(),
-    };
-    hook.call(alert, move || {
-        let mut told = flagged(&record, Moment::In(Duration::ZERO));
-        told.expected.status = Status::NeedsReview;
-        let patience = service.patience(None);
-        if let Err(failure) = block_on(service.replace(told, patience)) {
-            tracing::warn!(?failure, "the alert was raised, and that could not be recorded");
-        }
-    });
-}
-
-/// The row of a stale claim, as one that needs review.
-fn flagged(record: &Record, alerted: Moment) -> Replace {
-    Replace {
-        key: record.key.as_str().into(),
-        expected: record.version(),
-        row: NewRow { alerted, ..NewRow::with_history(record, Status::NeedsReview) },
-        raise_fence: false,
-        renew_birth: false,
-        audit: None,
-    }
-}

@@ -17,6 +17,7 @@ use crate::{
     idem::Idem,
     job::{ErrorRule, Job, OnError, OnStale},
     outcome::{Outcome, Slot},
+    point::{Point, reached},
     record::{self, Record, Status},
     result::Encoded,
     service::{Failure, Patience, Service},
@@ -71,6 +72,7 @@ impl Attendance {
             return Poll::Ready(());
         }
         if !self.execution.context.sync_scope(|| step(cx)) {
+            reached(Point::InBody);
             return Poll::Pending;
         }
         self.execution.has_returned = true;
@@ -136,6 +138,7 @@ impl Execution {
     /// A body's own `Err` is handed on whatever becomes of its record; only a completion that is not recorded is an
     /// error here: the answer of the call.
     pub(crate) async fn settle(mut self: Box<Self>, ending: Ending) -> Option<Error> {
+        reached(Point::BodyReturned);
         let slot = self.slot.take();
         let job = self.job;
         let outcome = match ending {
@@ -153,6 +156,7 @@ impl Execution {
                 Outcome::BodyFailed
             }
         };
+        reached(Point::Ended);
         tracing::debug!(job = job.name(), key = shown(&self.context.key), ?outcome, "done");
         report(slot.as_ref(), outcome);
         None

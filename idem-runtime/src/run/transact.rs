@@ -20,6 +20,7 @@ use crate::{
     job::OnError,
     key::Key,
     outcome::{Outcome, Slot},
+    point::{Point, reached},
     record::{self, Decision, Record, Status, Terms},
     store::{
         self, Answer, Finish, Insert, Moment, NewRow, Replace, Store,
@@ -59,6 +60,7 @@ pub(crate) async fn end(
     ending: Ending,
     enlist: &mut dyn Enlist,
 ) -> Result<(), Error> {
+    reached(Point::BodyReturned);
     let slot = execution.slot.take();
     let job = execution.job;
     let outcome = match ending {
@@ -73,6 +75,7 @@ pub(crate) async fn end(
     if let Err(error) = ended {
         return Err(Refusal { job, error, slot }.report());
     }
+    reached(Point::Ended);
     tracing::debug!(job = job.name(), key = shown(&execution.context.key), ?outcome, "done");
     report(slot.as_ref(), outcome);
     Ok(())
@@ -127,6 +130,7 @@ impl Call {
             };
             let record = match answer {
                 Answer::Written { fence } => {
+                    reached(Point::ClaimWritten);
                     let row = claiming.row();
                     let mut execution = self.execution(None, fence, row.attempt)?;
                     execution.owner.clone_from(&row.owner);
@@ -225,7 +229,10 @@ impl Execution {
         };
         let halt = match transaction.finish(&finish).await {
             Ok(Answer::Written { .. }) => match transaction.release().await {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    reached(Point::EndingWritten);
+                    return Ok(());
+                }
                 Err(halt) => halt,
             },
             Ok(Answer::Found(_) | Answer::Gone) => Halt::Lost(GONE.into()),

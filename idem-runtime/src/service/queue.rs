@@ -314,6 +314,9 @@ impl Queue {
         match batch.outcome {
             Ok(answers) => {
                 for (request, done) in batch.requests.into_iter().zip(answers) {
+                    if let Done::Answer(answer) = &done {
+                        request.work.was_answered(answer);
+                    }
                     let key = Arc::clone(request.work.key());
                     if let Done::Answer(Answer::Found(record)) = &done {
                         self.share(&key, record);
