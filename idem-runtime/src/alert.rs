@@ -1,4 +1,4 @@
-//! Alerts: telling a person that keys need review.
+//! Alerts: telling a person that keys need review, or that a job goes on and on.
 
 use std::{
     collections::HashSet,
@@ -8,22 +8,60 @@ use std::{
     thread,
 };
 
-use crate::record::Record;
+use crate::{metrics, record::Record};
 
-/// A key that needs review.
+/// Why a person is told of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AlertKind {
+    /// Its worker stopped half way, and nothing goes on until somebody resolves it.
+    NeedsReview,
+    /// Its worker is alive and has been at it for very long (`Builder::overdue_after`).
+    Overdue,
+}
+
+impl AlertKind {
+    /// The word for logs and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NeedsReview => "needs_review",
+            Self::Overdue => "overdue",
+        }
+    }
+}
+
+/// A key that a person should look at.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Alert {
+    /// Why.
+    pub kind: AlertKind,
     /// The key, as it is stored.
     pub key: String,
-    /// The label of the job that stopped half way.
+    /// The label of the job.
     pub job: Option<String>,
-    /// What is known of that execution.
+    /// What is known of the execution.
     pub reason: String,
     /// The row as it was found.
     pub record: Record,
 }
 
+impl Alert {
+    pub(crate) fn of(kind: AlertKind, record: &Record) -> Self {
+        let reason = match kind {
+            AlertKind::NeedsReview => record.evidence(),
+            AlertKind::Overdue => record.progress(),
+        };
+        Self { kind, key: record.key.clone(), job: record.job.clone(), reason, record: record.clone() }
+    }
+
+    fn id(&self) -> Id {
+        (self.kind, self.key.clone())
+    }
+}
+
+type Id = (AlertKind, String);
 type Tell = dyn Fn(&[Alert]) + Send + Sync;
 type Told = Box<dyn FnOnce() + Send>;
 
@@ -40,8 +78,8 @@ struct Bell {
 struct State {
     /// Alerts that wait for the thread.
     waiting: Vec<(Alert, Told)>,
-    /// Their keys, and those of the alerts that are being told.
-    keys: HashSet<String>,
+    /// Which they are, and which are being told.
+    ids: HashSet<Id>,
     /// Whether there is a thread.
     rings: bool,
 }
@@ -62,17 +100,29 @@ impl Hook {
         self.0.is_some()
     }
 
+    /// Whether somebody is being told right now that a key needs review, or is about to be.
+    pub(crate) fn is_telling(&self, key: &str) -> bool {
+        let id = (AlertKind::NeedsReview, key.to_owned());
+        self.0.as_ref().is_some_and(|bell| bell.lock().ids.contains(&id))
+    }
+
+    /// Whether anybody is being told of anything.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.0.as_ref().is_some_and(|bell| bell.lock().rings)
+    }
+
     /// Has the hook called, if there is one, on a thread of its own: it may block, and it may panic, and neither is
     /// the caller's business. What comes while it runs is told as one, and a key that waits already is not told twice.
-    /// `told` is called when the hook has returned.
-    pub(crate) fn call(&self, alert: Alert, told: impl FnOnce() + Send + 'static) {
+    /// Each `told` is called when the hook has returned.
+    pub(crate) fn call(&self, alerts: impl IntoIterator<Item = (Alert, Told)>) {
         let Some(bell) = &self.0 else { return };
         let mut state = bell.lock();
-        if !state.keys.insert(alert.key.clone()) {
-            return;
+        for (alert, told) in alerts {
+            if state.ids.insert(alert.id()) {
+                state.waiting.push((alert, told));
+            }
         }
-        state.waiting.push((alert, Box::new(told)));
-        if mem::replace(&mut state.rings, true) {
+        if state.waiting.is_empty() || mem::replace(&mut state.rings, true) {
             return;
         }
         drop(state);
@@ -100,15 +150,16 @@ impl Bell {
                 return;
             }
             drop(state);
-            // A hook that panics has told nobody; the next call that meets such a key has it called again.
+            // A hook that panics has told nobody; a watcher that finds such a key has it called again.
             if catch_unwind(AssertUnwindSafe(|| (self.tell)(&alerts))).is_ok() {
+                alerts.iter().for_each(|alert| metrics::told(alert.kind));
                 for told in told {
                     told();
                 }
             }
             let mut state = self.lock();
             for alert in &alerts {
-                state.keys.remove(&alert.key);
+                state.ids.remove(&alert.id());
             }
         }
     }

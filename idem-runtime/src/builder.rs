@@ -8,8 +8,10 @@ use crate::{
     idem::{Idem, Parts},
     jobs,
     key::MAX_BYTES,
+    review::Reviewer,
     service::{Limits, Service},
     store::{self, ErrorClass, Store, StoreError, StoreOptions},
+    watcher::{Rounds, Watcher},
 };
 
 /// What any limit comes to that is longer: a century. Clocks that count on from now can hold it.
@@ -23,17 +25,21 @@ const SETTING_UP: Duration = Duration::from_secs(5);
 #[must_use]
 pub struct Builder {
     options: StoreOptions,
+    store: Option<Arc<dyn Store>>,
     namespace: Option<String>,
     worker: Option<String>,
     hook: Hook,
     migrate: bool,
     limits: Limits,
+    watches: bool,
+    rounds: Rounds,
 }
 
 impl Default for Builder {
     fn default() -> Self {
         Self {
             options: StoreOptions::new(""),
+            store: None,
             namespace: None,
             worker: None,
             hook: Hook::default(),
@@ -46,7 +52,10 @@ impl Default for Builder {
                 released_for: Duration::from_hours(24),
                 result_limit: 64 * 1024,
                 queue: 10_000,
+                overdue_after: None,
             },
+            watches: true,
+            rounds: Rounds { every: Duration::from_secs(10), untold_for: Duration::from_mins(1) },
         }
     }
 }
@@ -55,6 +64,12 @@ impl Builder {
     /// The database; see [`Idem::connect`].
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.options.url = url.into();
+        self
+    }
+
+    /// A store of one's own, in place of what a URL names: another database, or one that several handles share.
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
         self
     }
 
@@ -90,7 +105,11 @@ impl Builder {
         self
     }
 
-    /// Whom to tell when keys need review. The hook runs on a thread of its own and may block.
+    /// Whom to tell when keys need review, or when a job goes on and on. The hook runs on a thread of its own and may
+    /// block; what comes meanwhile is told as one.
+    ///
+    /// Each claim is told of by the one process whose write turned it over, and once more by another one only if that
+    /// process dies before the hook returns, or the hook panics.
     pub fn on_alert(mut self, hook: impl Fn(&[Alert]) + Send + Sync + 'static) -> Self {
         self.hook = Hook::new(hook);
         self
@@ -146,13 +165,44 @@ impl Builder {
         self
     }
 
+    /// Whether this process looks for stale claims, those of other processes included; true by default. Without, a
+    /// stale claim is found by the next call of its key alone.
+    pub fn watcher(mut self, watches: bool) -> Self {
+        self.watches = watches;
+        self
+    }
+
+    /// How often stale claims are looked for, one statement each time; about every 10 s by default. Processes spread
+    /// their looks by chance.
+    pub fn watch_every(mut self, interval: Duration) -> Self {
+        self.rounds.every = interval.min(FOREVER);
+        self
+    }
+
+    /// How long a row may need review and say that nobody was told, before another process tells: 1 minute by default.
+    /// A process whose hook takes long is not overtaken; it says all the while that it is at it.
+    pub fn untold_for(mut self, duration: Duration) -> Self {
+        self.rounds.untold_for = duration.min(FOREVER);
+        self
+    }
+
+    /// When a claim that heartbeats on and on is told of, once: after ten of its leases by default.
+    pub fn overdue_after(mut self, duration: Duration) -> Self {
+        self.limits.overdue_after = Some(duration.min(FOREVER));
+        self
+    }
+
     /// The statements that create the table, for those who run them by hand (`migrate(false)`). Connects to nothing.
     ///
     /// # Errors
     ///
     /// [`Error::Config`] for a malformed URL or a table name that is not an identifier.
     pub fn ddl(&self) -> Result<String, Error> {
-        Ok(store::open(&self.options)?.ddl())
+        Ok(self.open()?.ddl())
+    }
+
+    fn open(&self) -> Result<Arc<dyn Store>, Error> {
+        self.store.as_ref().map_or_else(|| store::open(&self.options), |store| Ok(Arc::clone(store)))
     }
 
     /// Connects.
@@ -161,13 +211,13 @@ impl Builder {
     ///
     /// As [`Idem::connect`], and [`Error::Config`] for a namespace that is no part of a key.
     pub async fn connect(self) -> Result<Idem, Error> {
-        let Self { options, namespace, worker, hook, migrate, limits } = self;
+        let store = self.open()?;
+        let Self { options, namespace, worker, hook, migrate, limits, watches, rounds, .. } = self;
         if let Some(namespace) = &namespace {
             check_namespace(namespace)?;
         }
-        let store = store::open(&options)?;
         let timeout = limits.store_timeout.max(SETTING_UP);
-        let service = Service::start(Arc::clone(&store), limits)?;
+        let service = Service::start(Arc::clone(&store), limits, hook.clone())?;
         let prepared = service.complete(async move { prepare(&*store, migrate, timeout).await });
         prepared.await.map_err(|failure| failure.into_error(None))?.map_err(|error| match error.class {
             ErrorClass::Permanent => Error::Config { message: error.to_string(), source: Some(error.source) },
@@ -182,7 +232,12 @@ impl Builder {
             tracing::error!(%overlap, "two jobs can share a key; neither runs");
         }
         let worker = worker.unwrap_or_else(default_worker);
-        Ok(Idem::new(Parts { service, namespace, worker, hook, overlaps }))
+        let reviewer = Reviewer { service, hook, worker };
+        if watches {
+            let watcher = Watcher::new(&reviewer, rounds);
+            reviewer.service.spawn(watcher.watch()).map_err(|failure| failure.into_error(None))?;
+        }
+        Ok(Idem::new(Parts { reviewer, namespace, overlaps }))
     }
 }
 

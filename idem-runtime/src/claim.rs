@@ -150,7 +150,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         if self.open {
-            self.service.finish_detached(self.finish(self.withdrawal()), self.lease.ends());
+            self.service.finish_detached(self.finish(self.withdrawal()), &self.lease);
         }
     }
 }

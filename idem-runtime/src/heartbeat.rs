@@ -2,14 +2,19 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use tokio::sync::Notify;
 
 use crate::{
+    alert::{Alert, AlertKind, Hook},
     claim::{Claim, Lease},
+    service::LONGEST_STATEMENT,
     store::{Renew, Renewal, Store},
 };
 
@@ -21,7 +26,15 @@ pub(crate) struct Live {
     sooner: Notify,
     /// The last execution is gone.
     empty: Notify,
+    /// How many heartbeats the store did not answer, or not well.
+    troubles: AtomicU64,
+    /// When a claim is overdue; `None` is after so many of its leases.
+    overdue_after: Option<Duration>,
+    hook: Hook,
 }
+
+/// After how many of its leases a claim is overdue.
+const OVERDUE_LEASES: u32 = 10;
 
 #[derive(Debug, Default)]
 struct Executions {
@@ -42,12 +55,17 @@ struct Entry {
     heartbeat: bool,
     /// When the next renewal is due.
     due: Instant,
+    /// When the body has been at it for so long that a person is told, once.
+    overdue: Option<Instant>,
 }
 
 impl Entry {
-    fn new(claim: &Claim, heartbeat: bool) -> Self {
+    fn new(claim: &Claim, heartbeat: bool, overdue_after: Option<Duration>) -> Self {
         let lease = Arc::clone(claim.lease());
+        let overdue_after = overdue_after.unwrap_or(lease.term().saturating_mul(OVERDUE_LEASES));
         Self {
+            // Without a heartbeat the lease ends by itself.
+            overdue: if heartbeat { lease.began().checked_add(overdue_after) } else { None },
             key: Arc::clone(claim.key()),
             owner: claim.owner().to_owned(),
             fence: claim.fence(),
@@ -85,6 +103,14 @@ impl Drop for Membership {
 }
 
 impl Live {
+    pub(crate) fn new(overdue_after: Option<Duration>, hook: Hook) -> Self {
+        Self { overdue_after, hook, ..Self::default() }
+    }
+
+    pub(crate) fn troubles(&self) -> u64 {
+        self.troubles.load(Ordering::Relaxed)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Executions> {
         self.executions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,7 +123,7 @@ impl Live {
         claim: Option<&Claim>,
         heartbeat: bool,
     ) -> Membership {
-        let entry = claim.map(|claim| Entry::new(claim, heartbeat));
+        let entry = claim.map(|claim| Entry::new(claim, heartbeat, self.overdue_after));
         let wakes = entry.as_ref().and_then(|entry| entry.wakes(Instant::now()));
         let mut executions = self.lock();
         executions.next_id += 1;
@@ -174,6 +200,9 @@ impl Live {
             if !due.is_empty() {
                 tokio::spawn(Arc::clone(&self).renew(Arc::clone(&store), due, now));
             }
+            for entry in self.overdue(now) {
+                tokio::spawn(tell_overdue(self.hook.clone(), Arc::clone(&store), entry));
+            }
             match wakes {
                 Some(at) => {
                     let _ = tokio::time::timeout_at(at.into(), self.sooner.notified()).await;
@@ -181,6 +210,13 @@ impl Live {
                 None => self.sooner.notified().await,
             }
         }
+    }
+
+    /// The claims that have come to be overdue, each once.
+    fn overdue(&self, now: Instant) -> Vec<Entry> {
+        let mut executions = self.lock();
+        let claims = executions.claims.values_mut();
+        claims.filter_map(|entry| entry.overdue.take_if(|at| *at <= now).map(|_| entry.clone())).collect()
     }
 
     async fn renew(self: Arc<Self>, store: Arc<dyn Store>, mut due: Vec<(u64, Entry)>, sent: Instant) {
@@ -199,10 +235,12 @@ impl Live {
         let renewals = match answer {
             Ok(Ok(renewals)) => renewals,
             Ok(Err(error)) => {
+                self.troubles.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(%error, claims = due.len(), "heartbeat failed; trying again");
                 vec![Renewal::Skipped; due.len()]
             }
             Err(_) => {
+                self.troubles.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(claims = due.len(), "heartbeat unanswered; trying again");
                 vec![Renewal::Skipped; due.len()]
             }
@@ -219,4 +257,19 @@ impl Live {
             self.again_soon(&skipped, Instant::now());
         }
     }
+}
+
+/// Tells a person of a claim that is renewed on and on.
+async fn tell_overdue(hook: Hook, store: Arc<dyn Store>, entry: Entry) {
+    let read = tokio::time::timeout(LONGEST_STATEMENT, store.read(std::slice::from_ref(&entry.key))).await;
+    let record = match read {
+        Ok(Ok(records)) => records.into_iter().flatten().next(),
+        Ok(Err(_)) | Err(_) => None,
+    };
+    let job = record.as_ref().and_then(|record| record.job.as_deref());
+    tracing::warn!(job, lease = ?entry.lease.term(), "overdue: a job is alive and goes on for very long");
+    let record = record.filter(|record| record.is_of(&entry.owner, entry.fence));
+    hook.call(record.map(|record| -> (_, Box<dyn FnOnce() + Send>) {
+        (Alert::of(AlertKind::Overdue, &record), Box::new(|| {}))
+    }));
 }

@@ -10,16 +10,16 @@ use std::{
 use once_cell::sync::OnceCell;
 
 use crate::{
-    alert::Hook,
     builder::Builder,
     error::Error,
     job::Job,
     jobs::Overlap,
     key::Key,
     record::Record,
-    resolve::{Forget, Resolution, Resolve},
+    resolve::{Forget, Resolution, Resolve, patiently},
+    review::Reviewer,
     service::Service,
-    store::{self, ErrorClass, Store, StoreError},
+    store::{self, Audited, ErrorClass, Store, StoreError},
 };
 
 /// The environment variable that [`Idem::from_env`] reads.
@@ -40,19 +40,17 @@ struct Inner {
 
 /// What a builder puts together.
 pub(crate) struct Parts {
-    pub(crate) service: Service,
+    pub(crate) reviewer: Reviewer,
     pub(crate) namespace: Option<String>,
-    pub(crate) worker: String,
-    pub(crate) hook: Hook,
     pub(crate) overlaps: Vec<Overlap>,
 }
 
 impl fmt::Debug for Idem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Idem")
-            .field("store", &self.0.parts.service.store().name())
+            .field("store", &self.service().store().name())
             .field("namespace", &self.0.parts.namespace)
-            .field("worker", &self.0.parts.worker)
+            .field("worker", &self.worker())
             .finish_non_exhaustive()
     }
 }
@@ -144,6 +142,21 @@ impl Idem {
         Ok(record.map_err(|failure| failure.into_error(Some(&key)))?.map(|record| *record))
     }
 
+    /// What the audit table tells of a key, oldest first: takeovers, claims that were turned over for review (with what
+    /// was known of each), and what people decided. It outlives the row.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidKey`] for a text that is no key, [`Error::Store`].
+    pub async fn audit(&self, key: impl AsRef<str>) -> Result<Vec<Audited>, Error> {
+        let key = self.key(key.as_ref())?.stored();
+        let store = Arc::clone(self.service().store());
+        let until = (!store.is_local()).then(|| self.service().patience(None).until);
+        let reading = async move { patiently(until, || store.audit(&key)).await };
+        let lines = self.service().complete(reading).await.map_err(|failure| failure.into_error(None))?;
+        lines.map_err(store_error)
+    }
+
     /// Decides what becomes of a key that stopped: see [`Resolve`].
     pub fn resolve(&self, key: impl AsRef<str>, resolution: Resolution) -> Resolve {
         Resolve::new(self.clone(), key.as_ref().to_owned(), resolution)
@@ -196,19 +209,19 @@ impl Idem {
     }
 
     pub(crate) fn service(&self) -> &Service {
-        &self.0.parts.service
+        &self.0.parts.reviewer.service
     }
 
     pub(crate) fn worker(&self) -> &str {
-        &self.0.parts.worker
+        &self.0.parts.reviewer.worker
     }
 
     pub(crate) fn namespace(&self) -> Option<&str> {
         self.0.parts.namespace.as_deref()
     }
 
-    pub(crate) fn hook(&self) -> &Hook {
-        &self.0.parts.hook
+    pub(crate) fn reviewer(&self) -> &Reviewer {
+        &self.0.parts.reviewer
     }
 
     /// A key from text, under this namespace.

@@ -70,6 +70,7 @@ mod idem;
 mod job;
 pub mod jobs;
 mod key;
+mod metrics;
 mod outcome;
 mod point;
 pub mod record;
@@ -82,8 +83,9 @@ pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod transact;
+mod watcher;
 
-pub use alert::Alert;
+pub use alert::{Alert, AlertKind};
 pub use builder::Builder;
 pub use call::{JobError, JobResult};
 pub use current::{Current, current, try_current};

@@ -27,6 +27,23 @@ pub enum Point {
 }
 
 #[cfg(feature = "testing")]
+impl Point {
+    /// All of them, in the order in which a call comes by them.
+    pub const ALL: &[Self] = &[
+        Self::BeforeClaim,
+        Self::ClaimWritten,
+        Self::Claimed,
+        Self::ProbeAnswered,
+        Self::InBody,
+        Self::BodyReturned,
+        Self::EndingWritten,
+        Self::Ended,
+        Self::Flagged,
+        Self::Told,
+    ];
+}
+
+#[cfg(feature = "testing")]
 mod watched {
     use std::{
         fmt,

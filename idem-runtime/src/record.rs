@@ -1,5 +1,7 @@
 //! A row of the table, and the one decision table: what a call does about the row it meets.
 
+mod evidence;
+
 use std::{fmt, time::Duration};
 
 use crate::job::{Job, Mode, OnStale};
@@ -132,26 +134,22 @@ impl Record {
         }
     }
 
-    fn stale_at(&self, foreign_stale_after: Duration) -> i64 {
+    /// Whether this is a claim that a person has to look at once it is stale, whoever calls: nobody owns it, or its
+    /// policy says so.
+    #[must_use]
+    pub fn waits_for_review(&self) -> bool {
+        let policy = self.on_stale.as_deref().map(OnStale::from_row);
+        self.status == Status::Processing && (self.owner.is_none() || policy == Some(OnStale::Alert))
+    }
+
+    /// When a claim goes stale.
+    #[must_use]
+    pub fn stale_at(&self, foreign_stale_after: Duration) -> i64 {
         self.lease_until.unwrap_or_else(|| self.created_at.saturating_add(micros(foreign_stale_after)))
     }
 
     fn is_expired(&self, now: i64) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
-    }
-
-    /// What is known of an execution that stopped half way, for the person who decides.
-    #[must_use]
-    pub fn evidence(&self) -> String {
-        let worker = self.worker.as_deref().unwrap_or("an unknown worker");
-        let silent = self.lease_until.map_or(0, |end| self.now.saturating_sub(end).max(0)) / 1_000_000;
-        let mut text =
-            format!("attempt {} by {worker} stopped; its lease ended {silent} s ago", self.attempt);
-        if let Some(error) = &self.error {
-            text.push_str("; last error: ");
-            text.push_str(error);
-        }
-        text
     }
 }
 

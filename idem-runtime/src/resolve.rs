@@ -209,8 +209,8 @@ fn changed_meanwhile(status: &Status) -> Resolved {
     }
 }
 
-/// Sends a write until it is answered. A lost reply makes no second write: each names the version that it expects.
-async fn patiently<'a, T>(
+/// Sends a statement until it is answered. A lost reply makes no second write: each names the version that it expects.
+pub(crate) async fn patiently<'a, T>(
     until: Option<Instant>,
     send: impl Fn() -> Reply<'a, T> + Send,
 ) -> Result<T, StoreError> {

@@ -1,61 +1,104 @@
 //! Turning stale claims over to a person, and telling them: at least once for each claim, and once while nobody dies.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
-    alert::{Alert, Hook},
+    alert::{Alert, AlertKind, Hook},
     block_on::block_on,
+    metrics,
     point::{Point, reached},
     record::{Record, Status},
     service::{Failure, Patience, Service},
-    store::{Answer, Moment, NewRow, Replace},
+    store::{Answer, Audit, Moment, NewRow, Replace},
 };
 
 /// How often the note that a person was told looks again at a row whose holder goes on heartbeating.
 const LOOKS: usize = 16;
 
-/// Turns a stale claim, as it was seen, into one that needs review. Whoever's write it is that does it has a person
-/// told. The write is on its way from the first poll on.
-pub(crate) async fn flag(
-    service: &Service,
-    hook: &Hook,
-    record: &Record,
-    patience: Patience,
-) -> Result<Answer, Failure> {
-    let (hook, record, worker) = (hook.clone(), record.clone(), service.clone());
-    let flagging = service.complete(async move {
-        let answer = worker.replace(flagged(&record, Moment::Never), patience).await?;
-        if let Answer::Written { .. } = answer {
-            reached(Point::Flagged);
-            tell(worker, &hook, Record { status: Status::NeedsReview, ..record });
-        }
-        Ok(answer)
-    });
-    flagging.await?
+/// Who turns claims over, and whom they tell.
+#[derive(Debug, Clone)]
+pub(crate) struct Reviewer {
+    pub(crate) service: Service,
+    pub(crate) hook: Hook,
+    /// What the audit table calls this process.
+    pub(crate) worker: String,
 }
 
-/// Has a person told of a row that needs review, and the row say that they were.
-pub(crate) fn tell(service: Service, hook: &Hook, record: Record) {
-    let alert = Alert {
-        key: record.key.clone(),
-        job: record.job.clone(),
-        reason: record.evidence(),
-        record: record.clone(),
-    };
-    hook.call(alert, move || {
-        reached(Point::Told);
-        if let Err(failure) = block_on(note_told(&service, record)) {
-            tracing::warn!(?failure, "the alert was raised, and that could not be recorded");
+impl Reviewer {
+    /// Turns a stale claim, as it was seen, into one that needs review, and, if it was this write that did it, has a
+    /// person told. It is on its way from the first poll on.
+    pub(crate) async fn flag(&self, record: &Record, patience: Patience) -> Result<Answer, Failure> {
+        let (reviewer, record) = (self.clone(), record.clone());
+        let flagging = self.service.complete(async move {
+            let answer = reviewer.turn_over(&record, patience).await?;
+            if let Answer::Written { .. } = answer {
+                reviewer.tell([turned_over(record)]);
+            }
+            Ok(answer)
+        });
+        flagging.await?
+    }
+
+    /// Turns a stale claim, as it was seen, into one that needs review. Whoever's write it is that does it is the one
+    /// to tell a person.
+    pub(crate) async fn turn_over(&self, record: &Record, patience: Patience) -> Result<Answer, Failure> {
+        let mut flag = reviewed(record, Moment::Never);
+        flag.audit = Some(Audit {
+            actor: self.worker.clone(),
+            from_status: record.status.to_string(),
+            to_status: Status::NeedsReview.to_string(),
+            note: record.evidence(),
+            old_result: None,
+        });
+        let answer = self.service.replace(flag, patience).await?;
+        if let Answer::Written { .. } = answer {
+            metrics::turned_over();
+            reached(Point::Flagged);
         }
-    });
+        Ok(answer)
+    }
+
+    /// Says that this process tells a person of a row, or still does: nobody else begins to meanwhile. Answers the row
+    /// as it then is, if it was the one that was seen.
+    ///
+    /// It makes it another version of the row: of all who saw the old one, one wins, and the others' patience begins
+    /// anew.
+    pub(crate) async fn claim_telling(&self, record: &Record) -> Result<Option<Record>, Failure> {
+        let touch = touched(record, Moment::Never);
+        let answer = self.service.replace(touch, self.service.patience(None)).await?;
+        let won = matches!(answer, Answer::Written { .. });
+        Ok(won.then(|| Record { lease_until: Some(a_moment_later(record)), ..record.clone() }))
+    }
+
+    /// Has a person told of rows that need review, as one, and each row say that they were.
+    pub(crate) fn tell(&self, records: impl IntoIterator<Item = Record>) {
+        if self.service.check_alive().is_err() {
+            return;
+        }
+        self.hook.call(records.into_iter().map(|record| {
+            let alert = Alert::of(AlertKind::NeedsReview, &record);
+            let service = self.service.clone();
+            let told = move || {
+                reached(Point::Told);
+                if let Err(failure) = block_on(note_told(&service, record)) {
+                    tracing::warn!(?failure, "the alert was raised, and that could not be recorded");
+                }
+            };
+            (alert, Box::new(told) as Box<dyn FnOnce() + Send>)
+        }));
+    }
+}
+
+/// A claim as it stands once it was turned over.
+pub(crate) fn turned_over(record: Record) -> Record {
+    Record { status: Status::NeedsReview, alerted_at: None, ..record }
 }
 
 /// Notes that a person was told, for as long as the row is the one that they were told of. A holder that is alive after
 /// all renews its lease meanwhile.
 async fn note_told(service: &Service, mut record: Record) -> Result<(), Failure> {
     for _ in 0..LOOKS {
-        let told = flagged(&record, Moment::In(Duration::ZERO));
+        let told = touched(&record, Moment::In(Duration::ZERO));
         let found = match service.replace(told, service.patience(None)).await? {
             Answer::Found(found) => found,
             Answer::Written { .. } | Answer::Gone => return Ok(()),
@@ -69,8 +112,20 @@ async fn note_told(service: &Service, mut record: Record) -> Result<(), Failure>
     Ok(())
 }
 
+/// A row that needs review, as another version of it.
+fn touched(record: &Record, alerted: Moment) -> Replace {
+    let mut touched = reviewed(record, alerted);
+    touched.row.lease = Moment::At(a_moment_later(record));
+    touched
+}
+
+/// A microsecond more on a lease changes nothing but the version of its row.
+fn a_moment_later(record: &Record) -> i64 {
+    record.lease_until.unwrap_or(record.created_at).saturating_add(1)
+}
+
 /// A row as one that needs review.
-fn flagged(record: &Record, alerted: Moment) -> Replace {
+fn reviewed(record: &Record, alerted: Moment) -> Replace {
     Replace {
         key: Arc::from(record.key.as_str()),
         expected: record.version(),

@@ -10,7 +10,7 @@ use std::{
     pin::Pin,
     process,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -21,6 +21,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
+    alert::Hook,
     claim::{Claim, Lease},
     error::Error,
     heartbeat::Live,
@@ -47,6 +48,8 @@ pub(crate) struct Limits {
     pub(crate) result_limit: usize,
     /// How many claims and look-ups may wait.
     pub(crate) queue: usize,
+    /// When a claim that is renewed on and on is worth an alert; `None` is ten of its leases.
+    pub(crate) overdue_after: Option<Duration>,
 }
 
 /// Why the service did not do what it was asked.
@@ -214,6 +217,16 @@ struct Shared {
     process: u32,
 }
 
+/// A handle that does not keep the background thread alive.
+#[derive(Debug, Clone)]
+pub(crate) struct WeakService(Weak<Shared>);
+
+impl WeakService {
+    pub(crate) fn upgrade(&self) -> Option<Service> {
+        self.0.upgrade().map(Service)
+    }
+}
+
 /// What an attempt to claim comes to.
 #[derive(Debug)]
 pub(crate) enum Attempt {
@@ -227,13 +240,13 @@ pub(crate) enum Attempt {
 
 impl Service {
     /// Starts the background thread.
-    pub(crate) fn start(store: Arc<dyn Store>, limits: Limits) -> Result<Self, Error> {
+    pub(crate) fn start(store: Arc<dyn Store>, limits: Limits, hook: Hook) -> Result<Self, Error> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
                 Error::Config { message: "cannot start a runtime".into(), source: Some(error.into()) }
             })?;
         let (messages, inbox) = mpsc::unbounded_channel();
-        let live = Arc::new(Live::default());
+        let live = Arc::new(Live::new(limits.overdue_after, hook));
         let shared = Arc::new(Shared {
             store: Arc::clone(&store),
             messages,
@@ -270,6 +283,21 @@ impl Service {
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.0.store
+    }
+
+    /// A handle that does not keep the thread alive.
+    pub(crate) fn downgrade(&self) -> WeakService {
+        WeakService(Arc::downgrade(&self.0))
+    }
+
+    /// How many signs there were so far that leases could not be renewed.
+    pub(crate) fn troubles(&self) -> u64 {
+        self.0.live.troubles()
+    }
+
+    /// Has a future run on the background thread, for as long as that lives.
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
+        self.send(Message::Task(Box::pin(future)))
     }
 
     /// Whether two handles lead to the same thread.
@@ -326,15 +354,15 @@ impl Service {
     }
 
     /// Ends an execution without waiting for it: for `Drop`.
-    pub(crate) fn finish_detached(&self, finish: Finish, lease_ends: Instant) {
+    pub(crate) fn finish_detached(&self, finish: Finish, lease: &Lease) {
         // Where even this cannot be sent, the lease ends by itself.
-        drop(self.call(Work::Finish(finish), None, self.patience_of_an_end(lease_ends), false));
+        drop(self.call(Work::Finish(finish), None, self.patience_of_an_end(lease), false));
     }
 
-    /// Patience of the end of a claim that nobody waits for.
-    fn patience_of_an_end(&self, lease_ends: Instant) -> Patience {
-        let until = lease_ends.max(Instant::now() + self.limits().store_timeout);
-        Patience::new(until, None).insisting()
+    /// Patience of the end of a claim: until its lease ends, and for a while at least.
+    pub(crate) fn patience_of_an_end(&self, lease: &Lease) -> Patience {
+        let until = lease.ends().max(Instant::now() + self.limits().store_timeout);
+        Patience::new(until, Some(lease.term())).insisting()
     }
 
     /// Reads a row.

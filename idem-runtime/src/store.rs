@@ -81,6 +81,13 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     /// Reads rows, in the order of the keys.
     fn read<'a>(&'a self, keys: &'a [Arc<str>]) -> Reply<'a, Vec<Option<Record>>>;
 
+    /// Reads rows that wait for somebody to turn them over for review, or to tell a person: what [`Watch`] asks for. One
+    /// statement, which costs the same however many rows the table has.
+    fn watch<'a>(&'a self, watch: &'a Watch) -> Reply<'a, Vec<Record>>;
+
+    /// Reads the lines of the audit table that speak of a key, oldest first.
+    fn audit<'a>(&'a self, key: &'a str) -> Reply<'a, Vec<Audited>>;
+
     /// Deletes at most `limit` rows: `completed`, `failed` and `released` ones past their stored expiry. Rows that
     /// others hold locked are passed over. Answers how many it deleted.
     fn purge(&self, limit: u32) -> Reply<'_, u64>;
@@ -124,11 +131,13 @@ impl Insert {
 }
 
 impl Replace {
-    /// Whether this replacement made the row that was found: its reply was lost.
+    /// Whether this replacement made the row that was found: its reply was lost. A claim that was turned over for review
+    /// looks alike whoever did it, and whoever did it tells a person: of that none is sure.
     #[must_use]
     pub fn made(&self, record: &Record) -> bool {
         let row = &self.row;
-        let changed = row.owner != self.expected.owner || row.status != self.expected.status;
+        let changed = row.owner != self.expected.owner
+            || (row.status != self.expected.status && row.status != Status::NeedsReview);
         let carried = row.owner.is_some() && row.owner == record.owner && row.status == record.status;
         changed && carried && row.attempt == record.attempt && row.result == record.result
     }
@@ -348,8 +357,8 @@ pub enum Renewal {
     Skipped,
 }
 
-/// A line of the audit table: who changed a key by hand, when, from what, to what, and why.
-#[derive(Debug, Clone)]
+/// A line of the audit table: who changed a key's state, from what, to what, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
     /// Who.
     pub actor: String,
@@ -361,6 +370,27 @@ pub struct Audit {
     pub note: String,
     /// The result that the row held before, so that no history is lost.
     pub old_result: Option<String>,
+}
+
+/// A line of the audit table, and when it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audited {
+    /// When, in microseconds since 1970 on the database's clock.
+    pub at: i64,
+    /// The line.
+    pub audit: Audit,
+}
+
+/// What a watcher looks for: `processing` rows that [`wait for review`](Record::waits_for_review), those that went stale
+/// first before the others, and, where that is wanted, `needs_review` rows of which nobody was told.
+#[derive(Debug, Clone, Copy)]
+pub struct Watch {
+    /// When a claim without lease counts as stale.
+    pub foreign_stale_after: Duration,
+    /// Whether rows are wanted of which nobody was told.
+    pub untold: bool,
+    /// The most rows that are read of each kind.
+    pub limit: u32,
 }
 
 /// Why a store could not do what it was asked.

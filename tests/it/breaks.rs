@@ -437,7 +437,8 @@ async fn an_alert_that_reached_nobody_is_raised_again(site: &Site) {
         let calls = Arc::clone(&calls);
         move |_: &[Alert]| assert!(calls.fetch_add(1, Ordering::SeqCst) > 0, "the pager is down")
     };
-    let w = site.worker_by(|builder| builder.on_alert(hook)).await;
+    let often = Duration::from_millis(20);
+    let w = site.worker_by(|builder| builder.on_alert(hook).watch_every(often).untold_for(2 * often)).await;
     broken(&w, 1).await.expect_err("its own error");
     let patience = Instant::now() + Duration::from_secs(30);
     while w.row("broken:1").await.alerted_at.is_none() {

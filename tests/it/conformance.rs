@@ -27,6 +27,7 @@ mod stale;
 mod subject;
 mod takeover;
 mod ttl;
+mod watcher;
 mod writer;
 
 use idem_tests::{Backend, Database};
@@ -232,6 +233,20 @@ conformance! {
         }
         ttl {
             a_ttl_may_be_20_years_or_none
+        }
+        watcher {
+            a_stale_claim_that_nobody_calls_is_turned_over_and_told
+            what_may_run_again_is_left_to_the_next_delivery
+            a_policy_of_tomorrow_is_turned_over
+            a_claim_without_owner_is_turned_over_at_its_age
+            what_a_body_held_is_told_without_a_call
+            a_claim_that_is_renewed_is_left_alone_and_told_of_once_it_is_overdue
+            of_ten_watchers_one_tells_of_each_claim
+            a_row_whose_teller_died_is_told_of_by_one_other
+            a_hook_that_takes_long_is_not_overtaken
+            a_process_without_a_hook_leaves_the_telling_to_one_that_has_one
+            a_look_that_is_old_turns_nothing_over
+            a_look_finds_what_waits_for_review_and_nothing_else
         }
     }
     // Their rows can be reached past the store.

@@ -18,7 +18,8 @@ CREATE TABLE IF NOT EXISTS {table} (
     alerted_at bigint NULL,
     created_at timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
     completed_at timestamp(6) NULL DEFAULT NULL,
-    KEY {index} (expires_at)
+    KEY {expires} (expires_at),
+    KEY {claims} (status, lease_until)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 
 CREATE TABLE IF NOT EXISTS {audit} (
@@ -29,7 +30,8 @@ CREATE TABLE IF NOT EXISTS {audit} (
     from_status varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     to_status varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     note mediumtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
-    old_result longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL
+    old_result longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+    KEY {audited} (`key`)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 
 CREATE TABLE IF NOT EXISTS {schema} (

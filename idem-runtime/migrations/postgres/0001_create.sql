@@ -20,7 +20,10 @@ CREATE TABLE IF NOT EXISTS {table} (
     completed_at timestamptz
 ) WITH (fillfactor = 50);
 
-CREATE INDEX IF NOT EXISTS {index} ON {table} (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS {expires} ON {table} (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE INDEX IF NOT EXISTS {claims} ON {table} (status, lease_until)
+    WHERE status IN ('processing', 'needs_review');
 
 CREATE TABLE IF NOT EXISTS {audit} (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -32,6 +35,8 @@ CREATE TABLE IF NOT EXISTS {audit} (
     note text NOT NULL,
     old_result text
 );
+
+CREATE INDEX IF NOT EXISTS {audited} ON {audit} (key);
 
 CREATE TABLE IF NOT EXISTS {schema} (
     version integer NOT NULL,

@@ -20,7 +20,10 @@ CREATE TABLE IF NOT EXISTS {table} (
     completed_at TEXT
 ) WITHOUT ROWID;
 
-CREATE INDEX IF NOT EXISTS {index} ON {table} (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS {expires} ON {table} (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE INDEX IF NOT EXISTS {claims} ON {table} (status, lease_until)
+    WHERE status IN ('processing', 'needs_review');
 
 CREATE TABLE IF NOT EXISTS {audit} (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -32,6 +35,8 @@ CREATE TABLE IF NOT EXISTS {audit} (
     note TEXT NOT NULL,
     old_result TEXT
 );
+
+CREATE INDEX IF NOT EXISTS {audited} ON {audit} (key);
 
 CREATE TABLE IF NOT EXISTS {schema} (
     version INTEGER NOT NULL,

@@ -15,9 +15,8 @@ use crate::{
     key::Key,
     point::{Point, reached},
     record::{self, Decision, Record, Standing, Status, Terms},
-    review,
     service::{Attempt, Failure, Patience, Service},
-    store::{Answer, Insert, Moment, NewRow, Replace},
+    store::{Answer, Audit, Insert, Moment, NewRow, Replace},
 };
 
 pub(super) enum Admitted {
@@ -246,8 +245,19 @@ impl Call {
             row: self.claim_row(attempt, takeovers, error)?,
             raise_fence: true,
             renew_birth: fresh,
-            audit: None,
+            audit: (standing == Standing::Stale).then(|| self.takeover(record)),
         })
+    }
+
+    /// What the audit table keeps of an execution that stopped half way, once another one takes its place.
+    fn takeover(&self, record: &Record) -> Audit {
+        Audit {
+            actor: self.idem.worker().to_owned(),
+            from_status: record.status.to_string(),
+            to_status: Status::Processing.to_string(),
+            note: record.evidence(),
+            old_result: None,
+        }
     }
 
     fn seen(
@@ -286,7 +296,7 @@ impl Call {
 
     /// The write of it, which is on its way from the first poll on.
     pub(super) async fn flagging(&self, record: &Record) -> Result<Answer, Failure> {
-        review::flag(self.service(), self.idem.hook(), record, self.patience()).await
+        self.idem.reviewer().flag(record, self.patience()).await
     }
 
     /// Waits for a busy key, as long as the job wants to, and looks again.

@@ -261,7 +261,7 @@ impl Drop for Execution {
         if let Some(claim) = self.claim.take() {
             let ending = self.interrupted();
             let (service, finish, lease) = claim.end(ending);
-            service.finish_detached(finish, lease.ends());
+            service.finish_detached(finish, &lease);
         }
     }
 }
@@ -269,8 +269,7 @@ impl Drop for Execution {
 /// Sends the end of a claim; it is on its way when this returns.
 fn end(claim: Claim, ending: store::Ending) -> (impl Future<Output = Result<Answer, Failure>>, Arc<Lease>) {
     let (service, finish, lease): (Service, Finish, Arc<Lease>) = claim.end(ending);
-    let until = lease.ends().max(Instant::now() + service.limits().store_timeout);
-    let patience = Patience::new(until, Some(lease.term()));
+    let patience = service.patience_of_an_end(&lease);
     (service.finish(finish, patience), lease)
 }
 

@@ -350,7 +350,7 @@ impl Queue {
     /// Gives a claim back whose caller is gone, before anybody who waits behind it looks at the key.
     fn take_back(&mut self, claim: Claim) {
         let (service, finish, lease) = claim.withdraw();
-        let request = Request::unheard(finish, service.patience_of_an_end(lease.ends()));
+        let request = Request::unheard(finish, service.patience_of_an_end(&lease));
         self.behind.entry(Arc::clone(request.work.key())).or_default().push_front(request);
     }
 

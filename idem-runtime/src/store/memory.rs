@@ -9,7 +9,10 @@ use std::{
 
 use crate::{
     record::{Record, Status, Version, micros},
-    store::{Answer, Audit, Ending, Finish, Insert, Moment, NewRow, Renew, Renewal, Replace, Reply, Store},
+    store::{
+        Answer, Audit, Audited, Ending, Finish, Insert, Moment, NewRow, Renew, Renewal, Replace, Reply,
+        Store, Watch,
+    },
 };
 
 /// Rows in this process's memory. Its futures are ready at once.
@@ -33,7 +36,7 @@ impl MemoryStore {
 
     /// The lines of the audit table, oldest first.
     #[must_use]
-    pub fn audit(&self) -> Vec<(Arc<str>, Audit)> {
+    pub fn audited(&self) -> Vec<(Arc<str>, Audited)> {
         self.lock().table.audit.clone()
     }
 
@@ -98,12 +101,20 @@ impl Store for MemoryStore {
         self.at_once(|table, now| keys.iter().map(|key| table.read(now, key)).collect())
     }
 
+    fn watch<'a>(&'a self, watch: &'a Watch) -> Reply<'a, Vec<Record>> {
+        self.at_once(|table, now| table.watch(now, watch))
+    }
+
+    fn audit<'a>(&'a self, key: &'a str) -> Reply<'a, Vec<Audited>> {
+        self.at_once(|table, _| table.audit_of(key))
+    }
+
     fn purge(&self, limit: u32) -> Reply<'_, u64> {
         self.at_once(|table, now| table.purge(now, limit))
     }
 
     fn forget<'a>(&'a self, key: &'a str, expected: &'a Version, audit: &'a Audit) -> Reply<'a, bool> {
-        self.at_once(|table, _| table.forget(key, expected, audit))
+        self.at_once(|table, now| table.forget(now, key, expected, audit))
     }
 }
 
@@ -132,7 +143,7 @@ struct Table {
     rows: HashMap<Arc<str>, Record>,
     /// The highest fence of a row that is gone.
     fence_floor: i64,
-    audit: Vec<(Arc<str>, Audit)>,
+    audit: Vec<(Arc<str>, Audited)>,
 }
 
 impl Table {
@@ -162,7 +173,8 @@ impl Table {
         let fence = if replace.raise_fence { now.max(record.fence.saturating_add(1)) } else { record.fence };
         let born = if replace.renew_birth { now } else { record.created_at };
         *record = written(std::mem::take(&mut record.key), &replace.row, fence, born, now);
-        self.audit.extend(replace.audit.clone().map(|line| (Arc::clone(&replace.key), line)));
+        let line = replace.audit.clone().map(|audit| Audited { at: now, audit });
+        self.audit.extend(line.map(|line| (Arc::clone(&replace.key), line)));
         Answer::Written { fence }
     }
 
@@ -213,11 +225,31 @@ impl Table {
         expired.len() as u64
     }
 
-    fn forget(&mut self, key: &str, expected: &Version, audit: &Audit) -> bool {
+    fn watch(&self, now: i64, watch: &Watch) -> Vec<Record> {
+        let limit = usize::try_from(watch.limit).unwrap_or(usize::MAX);
+        let stale_at = |record: &Record| record.stale_at(watch.foreign_stale_after);
+        let mut stale: Vec<_> = self
+            .rows
+            .values()
+            .filter(|record| record.waits_for_review() && stale_at(record) <= now)
+            .collect();
+        stale.sort_unstable_by_key(|record| stale_at(record));
+        let untold = self.rows.values().filter(|record| {
+            watch.untold && record.status == Status::NeedsReview && record.alerted_at.is_none()
+        });
+        let rows = stale.into_iter().take(limit).chain(untold.take(limit));
+        rows.map(|record| Record { now, ..record.clone() }).collect()
+    }
+
+    fn audit_of(&self, key: &str) -> Vec<Audited> {
+        self.audit.iter().filter(|(of, _)| **of == *key).map(|(_, line)| line.clone()).collect()
+    }
+
+    fn forget(&mut self, now: i64, key: &str, expected: &Version, audit: &Audit) -> bool {
         let stands = self.rows.get(key).is_some_and(|record| is_in(record, expected));
         if stands {
             self.remove(key);
-            self.audit.push((key.into(), audit.clone()));
+            self.audit.push((key.into(), Audited { at: now, audit: audit.clone() }));
         }
         stands
     }

@@ -9,6 +9,7 @@ mod server;
 mod setup;
 mod statements;
 mod transaction;
+mod watch;
 mod whole;
 
 use std::{any::Any, collections::HashSet, fmt, str::FromStr, sync::Arc, time::Duration};
@@ -31,8 +32,8 @@ use crate::{
     error::Error,
     record::{Record, Status, Version},
     store::{
-        Answer, Audit, ErrorClass, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError,
-        StoreOptions,
+        Answer, Audit, Audited, ErrorClass, Finish, Insert, Renew, Renewal, Replace, Reply, Store,
+        StoreError, StoreOptions, Watch,
         sql::{
             ATTEMPTS, Batch, Cells, Connections, Dialect, FinishParams, Held, NewRowParams, RenewParams, Sql,
             Table, bind_audit, bind_expected, bind_row, documents, record, restless, to_json, unreplaced,
@@ -566,6 +567,14 @@ impl Store for MySqlStore {
 
     fn read<'a>(&'a self, keys: &'a [Arc<str>]) -> Reply<'a, Vec<Option<Record>>> {
         Box::pin(self.read_all(keys))
+    }
+
+    fn watch<'a>(&'a self, watch: &'a Watch) -> Reply<'a, Vec<Record>> {
+        Box::pin(self.watched(watch))
+    }
+
+    fn audit<'a>(&'a self, key: &'a str) -> Reply<'a, Vec<Audited>> {
+        Box::pin(self.audit_of(key))
     }
 
     fn purge(&self, limit: u32) -> Reply<'_, u64> {

@@ -24,12 +24,14 @@ use sqlx::{
 use self::{pooler::Pooler, statements::Statements, transaction::PostgresTransaction};
 use crate::{
     error::Error,
-    record::{Record, Status, Version},
+    record::{Record, Status, Version, micros},
     store::{
-        Answer, Audit, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError, StoreOptions,
+        Answer, Audit, Audited, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError,
+        StoreOptions, Watch,
         sql::{
             ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, NewRowParams, RenewParams,
-            Sql, Table, bind_audit, bind_expected, bind_finish, bind_row, record, restless, unreplaced,
+            Sql, Table, audited, bind_audit, bind_expected, bind_finish, bind_row, record, restless,
+            unreplaced,
         },
         transaction::{Savepoint, Transaction},
         without_password,
@@ -42,6 +44,7 @@ const REPLACING: &str = "replacing a row";
 const FINISHING: &str = "recording endings";
 const RENEWING: &str = "renewing leases";
 const READING: &str = "reading keys";
+const WATCHING: &str = "looking for stale claims";
 const PURGING: &str = "purging expired keys";
 const FORGETTING: &str = "forgetting a key";
 
@@ -226,14 +229,23 @@ impl PostgresStore {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let rows = self.run(READING, statement).await?;
-        rows.iter()
-            .map(|row| {
-                let mut cells = Cells::of(row);
-                let key = cells.next()?;
-                record(&mut cells, key)
-            })
-            .collect()
+        records(&self.run(READING, statement).await?)
+    }
+
+    async fn watched(&self, watch: &Watch) -> Result<Vec<Record>, StoreError> {
+        let statement = || {
+            sqlx::query(&self.statements().watch)
+                .bind(i64::from(watch.limit))
+                .bind(micros(watch.foreign_stale_after))
+                .bind(watch.untold)
+                .bind(true)
+        };
+        records(&self.run(WATCHING, statement).await?)
+    }
+
+    async fn audit_of(&self, key: &str) -> Result<Vec<Audited>, StoreError> {
+        let rows = self.run(READING, || sqlx::query(&self.statements().audited).bind(key.to_owned())).await?;
+        rows.iter().map(audited).collect()
     }
 
     async fn purge_some(&self, limit: u32) -> Result<u64, StoreError> {
@@ -259,6 +271,15 @@ impl PostgresStore {
         let count: Option<i64> = rows.first().map(|row| Cells::of(row).next()).transpose()?;
         Ok(count.map_or(0, i64::unsigned_abs))
     }
+}
+
+fn records(rows: &[PgRow]) -> Result<Vec<Record>, StoreError> {
+    let read = |row| {
+        let mut cells = Cells::of(row);
+        let key = cells.next()?;
+        record(&mut cells, key)
+    };
+    rows.iter().map(read).collect()
 }
 
 fn insert_statement(sql: &Sql, insert: &Insert) -> Statement {
@@ -392,6 +413,14 @@ impl Store for PostgresStore {
 
     fn read<'a>(&'a self, keys: &'a [Arc<str>]) -> Reply<'a, Vec<Option<Record>>> {
         Box::pin(self.read_all(keys))
+    }
+
+    fn watch<'a>(&'a self, watch: &'a Watch) -> Reply<'a, Vec<Record>> {
+        Box::pin(self.watched(watch))
+    }
+
+    fn audit<'a>(&'a self, key: &'a str) -> Reply<'a, Vec<Audited>> {
+        Box::pin(self.audit_of(key))
     }
 
     fn purge(&self, limit: u32) -> Reply<'_, u64> {

@@ -23,7 +23,7 @@ pub(crate) use self::json::to_json;
 pub(crate) use self::params::bind_finish;
 pub(crate) use self::{
     batch::Batch,
-    cells::{Cells, record},
+    cells::{Cells, audited, record},
     connections::{Connections, explain},
     fault::{Dialect, Fault, permanent, restless},
     params::{FinishParams, NewRowParams, RenewParams, bind_audit, bind_expected, bind_row},

@@ -23,13 +23,14 @@ use tokio::sync::OnceCell;
 use self::{statements::Statements, target::Target, transaction::SqliteTransaction};
 use crate::{
     error::Error,
-    record::{Record, Version},
+    record::{Record, Version, micros},
     store::{
-        Answer, Audit, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError, StoreOptions,
+        Answer, Audit, Audited, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError,
+        StoreOptions, Watch,
         sql::{
             ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, Held, NewRowParams,
-            RenewParams, Table, bind_audit, bind_expected, bind_finish, bind_row, explain, record, restless,
-            to_json, unreplaced,
+            RenewParams, Table, audited, bind_audit, bind_expected, bind_finish, bind_row, explain, record,
+            restless, to_json, unreplaced,
         },
         transaction::{Savepoint, Transaction},
     },
@@ -45,6 +46,7 @@ const REPLACING: &str = "replacing a row";
 const FINISHING: &str = "recording endings";
 const RENEWING: &str = "renewing leases";
 const READING: &str = "reading keys";
+const WATCHING: &str = "looking for stale claims";
 const PURGING: &str = "purging expired keys";
 const FORGETTING: &str = "forgetting a key";
 
@@ -127,21 +129,37 @@ impl SqliteStore {
             [key] => sqlx::query(&self.statements.read_one).bind(key),
             _ => sqlx::query(&self.statements.read_many).bind(to_json(READING, &keys)?),
         };
-        let rows = match &self.reader {
-            Some(reader) => {
-                let mut held = reader.take(READING).await?;
-                let rows = query.fetch_all(held.connection()).await;
-                held.settle(READING, rows)?
-            }
-            None => self.write(READING, query).await?,
+        self.read_records(READING, query).await
+    }
+
+    async fn read_records(&self, context: &'static str, query: Statement) -> Result<Vec<Record>, StoreError> {
+        let read = |row| {
+            let mut cells = Cells::of(row);
+            let key = cells.next()?;
+            record(&mut cells, key)
         };
-        rows.iter()
-            .map(|row| {
-                let mut cells = Cells::of(row);
-                let key = cells.next()?;
-                record(&mut cells, key)
-            })
-            .collect()
+        self.read_rows(context, query).await?.iter().map(read).collect()
+    }
+
+    /// All rows of a statement that writes nothing.
+    async fn read_rows(&self, context: &'static str, query: Statement) -> Result<Vec<SqliteRow>, StoreError> {
+        let Some(reader) = &self.reader else { return self.write(context, query).await };
+        let mut held = reader.take(context).await?;
+        let rows = query.fetch_all(held.connection()).await;
+        held.settle(context, rows)
+    }
+
+    async fn watched(&self, watch: &Watch) -> Result<Vec<Record>, StoreError> {
+        let query = sqlx::query(&self.statements.watch)
+            .bind(watch.limit)
+            .bind(micros(watch.foreign_stale_after))
+            .bind(watch.untold);
+        self.read_records(WATCHING, query).await
+    }
+
+    async fn audit_of(&self, key: &str) -> Result<Vec<Audited>, StoreError> {
+        let query = sqlx::query(&self.statements.audited).bind(key.to_owned());
+        self.read_rows(READING, query).await?.iter().map(audited).collect()
     }
 
     async fn insert_all(&self, items: &[Insert]) -> Result<Vec<Answer>, StoreError> {
@@ -192,7 +210,7 @@ impl SqliteStore {
                     let mut transaction = held.connection().begin_with(BEGIN).await?;
                     let rows = update().fetch_all(&mut *transaction).await?;
                     if !rows.is_empty() {
-                        self.audit(&replace.key, audit).execute(&mut *transaction).await?;
+                        self.audit_statement(&replace.key, audit).execute(&mut *transaction).await?;
                     }
                     transaction.commit().await?;
                     Ok(rows)
@@ -220,7 +238,7 @@ impl SqliteStore {
         bind_finish(sqlx::query(&self.statements.finish_one), FinishParams::of(finish))
     }
 
-    fn audit(&self, key: &str, audit: &Audit) -> Statement {
+    fn audit_statement(&self, key: &str, audit: &Audit) -> Statement {
         bind_audit(sqlx::query(&self.statements.audit).bind(key), audit)
     }
 
@@ -296,7 +314,7 @@ impl SqliteStore {
                 let raise = sqlx::query(&self.statements.raise_floor).bind(highest);
                 raise.execute(&mut *transaction).await?;
                 if let Some((key, audit)) = audit {
-                    self.audit(key, audit).execute(&mut *transaction).await?;
+                    self.audit_statement(key, audit).execute(&mut *transaction).await?;
                 }
             }
             transaction.commit().await?;
@@ -358,6 +376,14 @@ impl Store for SqliteStore {
 
     fn read<'a>(&'a self, keys: &'a [Arc<str>]) -> Reply<'a, Vec<Option<Record>>> {
         Box::pin(self.read_all(keys))
+    }
+
+    fn watch<'a>(&'a self, watch: &'a Watch) -> Reply<'a, Vec<Record>> {
+        Box::pin(self.watched(watch))
+    }
+
+    fn audit<'a>(&'a self, key: &'a str) -> Reply<'a, Vec<Audited>> {
+        Box::pin(self.audit_of(key))
     }
 
     fn purge(&self, limit: u32) -> Reply<'_, u64> {

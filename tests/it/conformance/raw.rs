@@ -180,9 +180,10 @@ impl Raw {
     /// The audit lines of a key, oldest first: actor, states before and after, note, the old result.
     pub(super) async fn audit(&self, key: &str) -> Vec<[String; 5]> {
         if let Self::Memory(store) = self {
-            let lines = store.audit().into_iter().filter(|(of, _)| **of == *key);
+            let lines = store.audited().into_iter().filter(|(of, _)| **of == *key);
             return lines
                 .map(|(_, line)| {
+                    let line = line.audit;
                     [
                         line.actor,
                         line.from_status,

@@ -13,11 +13,7 @@ use idem_runtime::{
     },
 };
 use idem_tests::{Backend, Database};
-use tokio::{
-    sync::{Barrier, OnceCell},
-    task::JoinSet,
-    time::sleep,
-};
+use tokio::{sync::Barrier, task::JoinSet, time::sleep};
 
 use super::{raw::Raw, rows};
 
@@ -26,7 +22,6 @@ pub(crate) struct Subject {
     pub(super) store: Arc<dyn Store>,
     pub(super) raw: Raw,
     memory: Option<Arc<MemoryStore>>,
-    shared: OnceCell<Idem>,
     database: Database,
 }
 
@@ -51,7 +46,7 @@ impl Subject {
             Some(memory) => Raw::Memory(Arc::clone(memory)),
             None => Raw::connect(&database).await,
         };
-        Self { store, raw, memory, shared: OnceCell::new(), database }
+        Self { store, raw, memory, database }
     }
 
     /// A fresh database of the same kind, empty.
@@ -67,19 +62,17 @@ impl Subject {
         }
     }
 
-    /// An `Idem` on the same database, as another process would have it. In memory each has a table of its own, which
-    /// neither the store nor the raw hand of this subject reaches; there the next one is the first once more.
+    /// An `Idem` on the same database, as another process would have it.
     pub(super) async fn idem(&self) -> Idem {
-        let connect = async || self.builder().connect().await.expect("an `Idem`");
-        match self.memory {
-            Some(_) => self.shared.get_or_init(connect).await.clone(),
-            None => connect().await,
-        }
+        self.builder().connect().await.expect("an `Idem`")
     }
 
     /// An `Idem` in the making, for details of its own.
     pub(super) fn builder(&self) -> Builder {
-        Idem::builder().url(self.database.url())
+        match &self.memory {
+            Some(memory) => Idem::builder().store(Arc::clone(memory) as Arc<dyn Store>),
+            None => Idem::builder().url(self.database.url()),
+        }
     }
 
     pub(super) async fn insert(&self, key: &str, row: NewRow) -> Answer {

@@ -162,6 +162,28 @@ const PROBE: &str = "
     SELECT held.fence FROM {keys} AS wanted STRAIGHT_JOIN {held_table} ON held.`key` = wanted.`key`
     FOR UPDATE NOWAIT";
 
+/// What a row of a claim says that is turned over for review without anybody calling.
+const WAITS_FOR_REVIEW: &str = "(owner IS NULL OR CAST(on_stale AS BINARY) NOT IN ('retry', 'probe'))";
+
+/// The state also by its bare column, for the index.
+const WATCH: &str = "
+    (SELECT {record} FROM {table}
+    WHERE status = 'processing' AND {status} = 'processing' AND lease_until <= {began} AND {waits_for_review}
+    ORDER BY lease_until LIMIT ?)
+    UNION ALL
+    (SELECT {record} FROM {table}
+    WHERE status = 'processing' AND {status} = 'processing' AND lease_until IS NULL AND {born} <= {began} - ?
+        AND {waits_for_review}
+    LIMIT ?)
+    UNION ALL
+    (SELECT {record} FROM {table}
+    WHERE status = 'needs_review' AND {status} = 'needs_review' AND alerted_at IS NULL AND ?
+    LIMIT ?)";
+
+const AUDITED: &str = "
+    SELECT CAST(UNIX_TIMESTAMP(at) * 1000000 AS SIGNED), actor, from_status, to_status, note, old_result
+    FROM {audit} WHERE `key` = ? ORDER BY id";
+
 const ENDED: &str = "{status} IN ('completed', 'failed', 'released')";
 
 const EXPIRED: &str = "
@@ -206,6 +228,8 @@ pub(super) struct Statements {
     pub(super) read_latest: Sql,
     pub(super) read_many: Sql,
     pub(super) probe: Sql,
+    pub(super) watch: Sql,
+    pub(super) audited: Sql,
     pub(super) expired: Sql,
     pub(super) purgeable: Sql,
     pub(super) purge: Sql,
@@ -226,6 +250,7 @@ impl Statements {
             let template = template
                 .replace("{record}", RECORD)
                 .replace("{expected}", EXPECTED)
+                .replace("{waits_for_review}", WAITS_FOR_REVIEW)
                 .replace("{leases}", LEASES)
                 .replace("{held_table}", HELD_TABLE)
                 .replace("{keys}", KEYS)
@@ -263,6 +288,8 @@ impl Statements {
             read_latest: alone(READ_LATEST),
             read_many: joined(READ_MANY),
             probe: joined(PROBE),
+            watch: alone(WATCH),
+            audited: alone(AUDITED),
             expired: alone(EXPIRED),
             purgeable: joined(PURGEABLE),
             purge: joined(PURGE),

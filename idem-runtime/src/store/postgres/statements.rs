@@ -166,6 +166,27 @@ const READ_ONE: &str = "SELECT key, {record} FROM {table} WHERE key = $1 AND {by
 
 const READ_MANY: &str = "SELECT key, {record} FROM {table} WHERE key = ANY($1) AND {planned}";
 
+/// What a row of a claim says that is turned over for review without anybody calling.
+const WAITS_FOR_REVIEW: &str = "(owner IS NULL OR on_stale NOT IN ('retry', 'probe'))";
+
+// The state by its bare column: only so is the index that holds nothing but claims and reviews of use.
+const WATCH: &str = "
+    (SELECT key, {record} FROM {table}
+    WHERE status = 'processing' AND lease_until <= (SELECT {now}) AND {waits_for_review} AND {planned} AND {by_key}
+    ORDER BY lease_until LIMIT $1)
+    UNION ALL
+    (SELECT key, {record} FROM {table}
+    WHERE status = 'processing' AND lease_until IS NULL AND {born} <= {now} - $2 AND {waits_for_review} AND {by_key}
+    LIMIT $1)
+    UNION ALL
+    (SELECT key, {record} FROM {table}
+    WHERE status = 'needs_review' AND alerted_at IS NULL AND $3 AND {by_key}
+    LIMIT $1)";
+
+const AUDITED: &str = "
+    SELECT (date_part('epoch', at) * 1000000)::bigint, actor, from_status, to_status, note, old_result
+    FROM {audit} WHERE key = $1 ORDER BY id";
+
 // Of a comparison the planner of a table without statistics would expect next to no rows, and sort all that are due for
 // each batch. Of a `CASE` it expects half, and walks along the index until it has enough.
 const DUE: &str = "expires_at <= (SELECT {now})
@@ -221,6 +242,8 @@ pub(super) struct Statements {
     pub(super) read_many: Sql,
     pub(super) raise_floor_over_due: Sql,
     pub(super) raise_floor_over: Sql,
+    pub(super) watch: Sql,
+    pub(super) audited: Sql,
     pub(super) purge: Sql,
     pub(super) forget: Sql,
     pub(super) ddl: Sql,
@@ -234,6 +257,7 @@ impl Statements {
                 .replace("{replace}", REPLACE)
                 .replace("{due}", DUE)
                 .replace("{expected}", EXPECTED)
+                .replace("{waits_for_review}", WAITS_FOR_REVIEW)
                 .replace("{no_record}", NO_RECORD)
                 .replace("{record}", RECORD)
                 .replace("{into}", INTO)
@@ -266,6 +290,8 @@ impl Statements {
             read_many: sql(READ_MANY, "$2"),
             raise_floor_over_due: sql(RAISE_FLOOR_OVER_DUE, "$2"),
             raise_floor_over: sql(RAISE_FLOOR_OVER, ""),
+            watch: sql(WATCH, "$4"),
+            audited: sql(AUDITED, ""),
             purge: sql(PURGE, "$2"),
             forget: sql(FORGET, ""),
             ddl: sql(DDL, ""),

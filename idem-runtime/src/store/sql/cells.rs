@@ -4,7 +4,7 @@ use sqlx::{ColumnIndex, Database, Decode, Row, Type, TypeInfo, ValueRef};
 
 use crate::{
     record::{Record, Status},
-    store::{ErrorClass, StoreError},
+    store::{Audit, Audited, ErrorClass, StoreError},
 };
 
 const CONTEXT: &str = "reading a row";
@@ -78,5 +78,26 @@ where
         created_at: cells.next()?,
         completed_at: cells.next()?,
         now: cells.next()?,
+    })
+}
+
+/// A line of the audit table.
+pub(crate) fn audited<'r, R: Row>(row: &'r R) -> Result<Audited, StoreError>
+where
+    usize: ColumnIndex<R>,
+    String: Decode<'r, R::Database> + Type<R::Database>,
+    i64: Decode<'r, R::Database> + Type<R::Database>,
+    R::Database: Database,
+{
+    let mut cells = Cells::of(row);
+    Ok(Audited {
+        at: cells.next()?,
+        audit: Audit {
+            actor: cells.next()?,
+            from_status: cells.next()?,
+            to_status: cells.next()?,
+            note: cells.next()?,
+            old_result: cells.next()?,
+        },
     })
 }

@@ -69,7 +69,9 @@ impl Table {
             .replace("{table}", &self.quoted(""))
             .replace("{audit}", &self.quoted("_audit"))
             .replace("{schema}", &self.quoted("_schema"))
-            .replace("{index}", &format!("{q}{}_expires{q}", self.name))
+            .replace("{expires}", &format!("{q}{}_expires{q}", self.name))
+            .replace("{claims}", &format!("{q}{}_claims{q}", self.name))
+            .replace("{audited}", &format!("{q}{}_audited{q}", self.name))
     }
 
     /// A statement from its template.

@@ -120,6 +120,31 @@ const READ_ONE: &str = "SELECT {record} FROM {table} WHERE key = ?1";
 
 const READ_MANY: &str = "SELECT {record} FROM {table} WHERE key IN (SELECT value FROM json_each(?1))";
 
+/// What a row of a claim says that is turned over for review without anybody calling.
+const WAITS_FOR_REVIEW: &str = "(owner IS NULL OR on_stale NOT IN ('retry', 'probe'))";
+
+/// Lets the index that holds nothing but claims and reviews be used: by its own words.
+const WATCHED: &str = "status IN ('processing', 'needs_review')";
+
+const WATCH: &str = "
+    SELECT * FROM (SELECT {record} FROM {table}
+        WHERE {watched} AND status = 'processing' AND lease_until <= {now} AND {waits_for_review}
+        ORDER BY lease_until LIMIT ?1)
+    UNION ALL
+    SELECT * FROM (SELECT {record} FROM {table}
+        WHERE {watched} AND status = 'processing' AND lease_until IS NULL AND {born} <= {now} - ?2
+            AND {waits_for_review}
+        LIMIT ?1)
+    UNION ALL
+    SELECT * FROM (SELECT {record} FROM {table}
+        WHERE {watched} AND status = 'needs_review' AND alerted_at IS NULL AND ?3
+        LIMIT ?1)";
+
+const AUDITED: &str = "
+    SELECT CAST(ROUND(unixepoch(at, 'subsec') * 1000) AS INTEGER) * 1000, actor, from_status, to_status, note,
+        old_result
+    FROM {audit} WHERE key = ?1 ORDER BY id";
+
 const EXPIRED: &str = "
     SELECT key FROM {table}
     WHERE expires_at <= {now} AND status IN ('completed', 'failed', 'released')
@@ -144,6 +169,8 @@ pub(super) struct Statements {
     pub(super) renew: Sql,
     pub(super) read_one: Sql,
     pub(super) read_many: Sql,
+    pub(super) watch: Sql,
+    pub(super) audited: Sql,
     pub(super) purge: Sql,
     pub(super) raise_floor: Sql,
     pub(super) forget: Sql,
@@ -158,6 +185,8 @@ impl Statements {
             let template = template
                 .replace("{record}", RECORD)
                 .replace("{expected}", EXPECTED)
+                .replace("{waits_for_review}", WAITS_FOR_REVIEW)
+                .replace("{watched}", WATCHED)
                 .replace("{expired}", EXPIRED)
                 .replace("{items}", ITEMS)
                 .replace("{into}", INTO)
@@ -176,6 +205,8 @@ impl Statements {
             renew: sql(RENEW),
             read_one: sql(READ_ONE),
             read_many: sql(READ_MANY),
+            watch: sql(WATCH),
+            audited: sql(AUDITED),
             purge: sql(PURGE),
             raise_floor: sql(RAISE_FLOOR),
             forget: sql(FORGET),

@@ -1,0 +1,221 @@
+//! The watcher: finds the stale claims of any worker, turns those over that a person has to look at, and tells them.
+//!
+//! A look is one statement. What it finds is acted on only if it was seen before and has not changed since, for long
+//! enough that a holder who is alive would have renewed its lease; and each write names the state, the owner, the fence
+//! and the lease that were seen. Nothing is acted on right after an outage of the database: those who could not renew
+//! their leases during it come first.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    alert::Hook,
+    jobs, metrics,
+    record::{Record, Status, Version},
+    review::{Reviewer, turned_over},
+    service::{Failure, LONGEST_STATEMENT, Service, WeakService},
+    store::{Answer, ErrorClass, StoreError, Watch},
+};
+
+/// The most rows of each kind that one look reads.
+const LIMIT: u32 = 256;
+/// The lease of a job that this process does not know, at most.
+const UNKNOWN_LEASE: Duration = Duration::from_mins(1);
+/// The longest that a stale claim is watched for a sign of life. Heartbeats that fail come again every second.
+const LONGEST_DOUBT: Duration = Duration::from_secs(15);
+/// The shortest pause between two looks.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+
+/// How a watcher goes about it.
+#[derive(Debug, Clone)]
+pub(crate) struct Rounds {
+    /// The pause between two looks.
+    pub(crate) every: Duration,
+    /// How long a row that needs review may say that nobody was told, before somebody else tells.
+    pub(crate) untold_for: Duration,
+}
+
+/// Watches for as long as there is somebody to watch for.
+pub(crate) struct Watcher {
+    service: WeakService,
+    hook: Hook,
+    worker: String,
+    rounds: Rounds,
+    /// The leases of the jobs that this process knows.
+    leases: HashMap<&'static str, Duration>,
+    sightings: HashMap<String, Sighting>,
+    /// How many signs of trouble with the store there had been at the last look.
+    troubles: u64,
+    chance: RandomState,
+}
+
+/// A row that was seen and has not changed since.
+struct Sighting {
+    version: Version,
+    first: Instant,
+}
+
+impl Watcher {
+    pub(crate) fn new(reviewer: &Reviewer, rounds: Rounds) -> Self {
+        Self {
+            service: reviewer.service.downgrade(),
+            hook: reviewer.hook.clone(),
+            worker: reviewer.worker.clone(),
+            rounds,
+            leases: jobs::all().map(|job| (job.name(), job.lease())).collect(),
+            sightings: HashMap::new(),
+            troubles: 0,
+            chance: RandomState::new(),
+        }
+    }
+
+    pub(crate) async fn watch(mut self) {
+        // Processes that were started together need not look together.
+        let mut pause = self.rounds.every.mul_f64(self.chance());
+        loop {
+            tokio::time::sleep(pause.max(SHORTEST_PAUSE)).await;
+            // No handle is kept over the pause: the last one of the application ends the service.
+            let Some(service) = self.service.upgrade() else { return };
+            let reviewer = Reviewer { service, hook: self.hook.clone(), worker: self.worker.clone() };
+            let soon = self.look(&reviewer).await;
+            pause = soon.map_or(Duration::MAX, |soon| soon.saturating_duration_since(Instant::now()));
+            pause = pause.min(self.rounds.every.mul_f64(0.75 + self.chance() / 2.0));
+            if self.hook.is_busy() {
+                pause = pause.min(self.rounds.untold_for / 4);
+            }
+        }
+    }
+
+    /// A number from 0 to 1.
+    fn chance(&self) -> f64 {
+        let bits = u32::try_from(self.chance.hash_one(Instant::now()) >> 32).unwrap_or(0);
+        f64::from(bits) / f64::from(u32::MAX)
+    }
+
+    /// One look, and what follows from it. Answers when the next one is due, where something waits for it.
+    async fn look(&mut self, reviewer: &Reviewer) -> Option<Instant> {
+        let began = Instant::now();
+        let service = &reviewer.service;
+        let rows = match self.rows(service).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                metrics::look_failed();
+                tracing::warn!(%error, "cannot look for stale claims; trying again");
+                self.sightings.clear();
+                return None;
+            }
+        };
+        let (troubles, now) = (service.troubles(), Instant::now());
+        if std::mem::replace(&mut self.troubles, troubles) != troubles {
+            self.sightings.clear();
+        }
+        self.note(&rows, now);
+        let stale = rows.iter().filter(|row| row.status == Status::Processing).count();
+        let mut soon = None;
+        let mut to_tell = Vec::new();
+        for row in rows {
+            let (acts, due) = self.due(&row, service, now);
+            if !acts {
+                let due = due.filter(|due| soon.is_none_or(|soon| *due < soon));
+                soon = due.or(soon);
+            } else {
+                // Whatever becomes of it, it is another row from here on.
+                self.sightings.remove(&row.key);
+                to_tell.extend(self.act(reviewer, row).await);
+            }
+        }
+        reviewer.tell(to_tell);
+        metrics::looked(stale, began.elapsed());
+        soon
+    }
+
+    async fn rows(&self, service: &Service) -> Result<Vec<Record>, StoreError> {
+        let foreign_stale_after = service.limits().foreign_stale_after;
+        let watch = Watch { foreign_stale_after, untold: self.hook.is_set(), limit: LIMIT };
+        match tokio::time::timeout(LONGEST_STATEMENT, service.store().watch(&watch)).await {
+            Ok(rows) => rows,
+            Err(_) => Err(StoreError::new(
+                ErrorClass::Transient,
+                "looking for stale claims",
+                format!("no answer within {LONGEST_STATEMENT:?}"),
+            )),
+        }
+    }
+
+    /// Keeps what is as it was, and forgets all else.
+    fn note(&mut self, rows: &[Record], now: Instant) {
+        let mut before = std::mem::take(&mut self.sightings);
+        self.sightings = rows
+            .iter()
+            .map(|row| {
+                let version = row.version();
+                let same = before.remove(&row.key).filter(|sighting| sighting.version == version);
+                (row.key.clone(), same.unwrap_or(Sighting { version, first: now }))
+            })
+            .collect();
+    }
+
+    /// Whether a row is to be acted on, and, if not, when it may be.
+    fn due(&self, row: &Record, service: &Service, now: Instant) -> (bool, Option<Instant>) {
+        let Some(sighting) = self.sightings.get(&row.key) else { return (false, None) };
+        let at = match row.status {
+            Status::Processing => {
+                let foreign = service.limits().foreign_stale_after;
+                let patience = self.patience(row, foreign);
+                let since = Duration::from_micros(
+                    row.now.saturating_sub(row.stale_at(foreign)).max(0).unsigned_abs(),
+                );
+                (now + patience.saturating_sub(since)).max(sighting.first + patience.min(LONGEST_DOUBT))
+            }
+            // Whoever tells renews its word at a third of the others' patience.
+            _ if self.hook.is_telling(&row.key) => sighting.first + self.rounds.untold_for / 3,
+            _ => sighting.first + self.rounds.untold_for,
+        };
+        (at <= now, Some(at))
+    }
+
+    /// A third of the claim's lease. Of a job that this process does not know, the row tells how long the lease was if
+    /// it was never renewed.
+    fn patience(&self, row: &Record, foreign: Duration) -> Duration {
+        let known = row.job.as_deref().and_then(|job| self.leases.get(job)).copied();
+        let lease = match (known, row.lease_until) {
+            (Some(lease), _) => lease,
+            (None, Some(end)) => {
+                Duration::from_micros(end.saturating_sub(row.fence).max(0).unsigned_abs()).min(UNKNOWN_LEASE)
+            }
+            (None, None) => foreign.min(UNKNOWN_LEASE),
+        };
+        lease / 3
+    }
+
+    /// Turns a claim over, or takes it on to tell of one. Answers the row that this process is to tell of.
+    async fn act(&self, reviewer: &Reviewer, row: Record) -> Option<Record> {
+        let done = if row.status == Status::Processing {
+            let patience = reviewer.service.patience(None);
+            let turned = reviewer.turn_over(&row, patience).await;
+            turned.map(|answer| match answer {
+                Answer::Written { .. } => {
+                    tracing::error!(
+                        job = row.job,
+                        worker = row.worker,
+                        attempt = row.attempt,
+                        "needs review: its worker stopped half way"
+                    );
+                    Some(turned_over(row))
+                }
+                Answer::Found(_) | Answer::Gone => None,
+            })
+        } else {
+            let is_ours = self.hook.is_telling(&row.key);
+            let won = reviewer.claim_telling(&row).await;
+            won.map(|won| won.filter(|_| !is_ours))
+        };
+        done.unwrap_or_else(|failure: Failure| {
+            tracing::warn!(?failure, "a stale claim could not be turned over; trying again");
+            None
+        })
+    }
+}
