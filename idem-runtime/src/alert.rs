@@ -152,7 +152,9 @@ impl Bell {
             drop(state);
             // A hook that panics has told nobody; a watcher that finds such a key has it called again.
             if catch_unwind(AssertUnwindSafe(|| (self.tell)(&alerts))).is_ok() {
-                alerts.iter().for_each(|alert| metrics::told(alert.kind));
+                for alert in &alerts {
+                    metrics::told(alert.kind);
+                }
                 for told in told {
                     told();
                 }

@@ -3,6 +3,7 @@
 /// A point where a process can die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public where tests are"))]
 pub enum Point {
     /// Before anything was written or looked up.
     BeforeClaim,
@@ -11,6 +12,7 @@ pub enum Point {
     /// The worker may run the body (or its probe), and has not entered it.
     Claimed,
     /// A probe answered, and nothing was recorded of it.
+    #[allow(dead_code)]
     ProbeAnswered,
     /// The body waits for something.
     InBody,
@@ -130,12 +132,12 @@ pub(crate) use watched::{Fuse, is_dead, reached};
 
 /// Says that a point is reached: nothing, but for tests.
 #[cfg(not(feature = "testing"))]
-#[inline(always)]
+#[inline]
 pub(crate) const fn reached(_: Point) {}
 
 /// Whether a test has this process count as dead.
 #[cfg(not(feature = "testing"))]
-#[inline(always)]
+#[inline]
 pub(crate) const fn is_dead() -> bool {
     false
 }

@@ -114,17 +114,16 @@ impl Watcher {
         }
         self.note(&rows, now);
         let stale = rows.iter().filter(|row| row.status == Status::Processing).count();
-        let mut soon = None;
+        let mut soon: Option<Instant> = None;
         let mut to_tell = Vec::new();
         for row in rows {
-            let (acts, due) = self.due(&row, service, now);
-            if !acts {
-                let due = due.filter(|due| soon.is_none_or(|soon| *due < soon));
-                soon = due.or(soon);
-            } else {
+            let Some(due) = self.due(&row, service, now) else { continue };
+            if due <= now {
                 // Whatever becomes of it, it is another row from here on.
                 self.sightings.remove(&row.key);
                 to_tell.extend(self.act(reviewer, row).await);
+            } else {
+                soon = Some(soon.map_or(due, |soon| soon.min(due)));
             }
         }
         reviewer.tell(to_tell);
@@ -158,10 +157,10 @@ impl Watcher {
             .collect();
     }
 
-    /// Whether a row is to be acted on, and, if not, when it may be.
-    fn due(&self, row: &Record, service: &Service, now: Instant) -> (bool, Option<Instant>) {
-        let Some(sighting) = self.sightings.get(&row.key) else { return (false, None) };
-        let at = match row.status {
+    /// When a row is to be acted on, if it stays as it is.
+    fn due(&self, row: &Record, service: &Service, now: Instant) -> Option<Instant> {
+        let sighting = self.sightings.get(&row.key)?;
+        Some(match row.status {
             Status::Processing => {
                 let foreign = service.limits().foreign_stale_after;
                 let patience = self.patience(row, foreign);
@@ -173,8 +172,7 @@ impl Watcher {
             // Whoever tells renews its word at a third of the others' patience.
             _ if self.hook.is_telling(&row.key) => sighting.first + self.rounds.untold_for / 3,
             _ => sighting.first + self.rounds.untold_for,
-        };
-        (at <= now, Some(at))
+        })
     }
 
     /// A third of the claim's lease. Of a job that this process does not know, the row tells how long the lease was if
