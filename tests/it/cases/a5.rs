@@ -180,7 +180,6 @@ pub(super) async fn a5_a_key_in_review_is_checked(site: &Site) {
     is_mismatched(&w, key, other()).await;
     refused(ErrorKind::NeedsReview, doubtful_bill(&w, "doubt", FIRST)).await;
     w.row_that_is(key, &Status::NeedsReview).await;
-    w.row_such_that(key, "alerted", |row| row.alerted_at.is_some()).await;
     is_mismatched(&w, key, other()).await;
     assert_eq!(site.ledger.total(), 1);
 }

@@ -96,7 +96,6 @@ pub(super) async fn a8_a_long_key_is_looked_up_and_resolved_by_its_whole_text(si
     failed(doubt(&w, &text)).await;
     let error = refused(ErrorKind::NeedsReview, doubt(&w, &text)).await.idem();
     assert_eq!(error.key(), Some(&key), "the whole key, not its digest");
-    w.row_such_that(key.as_str(), "alerted", |row| row.alerted_at.is_some()).await;
 
     let resolved = w.idem.resolve(&key, Resolution::Retry).note("not in the ledger").await.expect("a look");
     assert!(matches!(resolved, Resolved::Changed { .. }), "{resolved:?}");

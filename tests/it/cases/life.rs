@@ -48,13 +48,13 @@ async fn released(w: &Worker, id: &str) -> Result<u32, Fault> {
     Err(Fault::own("not this time"))
 }
 
-/// What is released may be purged at once.
+/// What is released may be purged at once, and stale claims are looked for often.
 pub(crate) fn short_lived(builder: Builder) -> Builder {
-    builder.keep_released_for(Duration::ZERO)
+    builder.keep_released_for(Duration::ZERO).watch_every(Duration::from_millis(50))
 }
 
 /// Claims, renews, completes, replays, records, flags, resolves, takes over, releases, purges and forgets. What stays
-/// in the table afterwards is [`ROWS`] rows and two audit lines.
+/// afterwards is [`ROWS`] rows and [`AUDITED`] audit lines.
 pub(crate) async fn live(w: &Worker, id: &str) {
     let gate = Gate::new();
     let running = tokio::spawn({
@@ -89,6 +89,9 @@ pub(crate) async fn live(w: &Worker, id: &str) {
     assert!(matches!(forgotten, Resolved::Changed { .. }), "{forgotten:?}");
     assert!(w.find(&key).await.is_none());
 
+    let audited = w.idem.audit(&key).await.expect("lines");
+    assert_eq!(audited.last().map(|line| line.audit.to_status.as_str()), Some("forgotten"));
+
     crowd(w, id).await;
 }
 
@@ -113,3 +116,6 @@ const CROWD: i64 = 40;
 
 /// The rows that a life leaves behind.
 pub(crate) const ROWS: i64 = 3 + CROWD;
+
+/// The audit lines that it leaves behind: a review, its resolution, a takeover, and what was forgotten.
+pub(crate) const AUDITED: i64 = 4;

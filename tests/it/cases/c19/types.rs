@@ -132,13 +132,15 @@ pub(in crate::cases) async fn c19_a_type_that_will_not_do_is_named_at_the_start(
             Backend::Memory => {}
             Backend::Mysql => {
                 let change = format!(
-                    "ALTER TABLE idempotency_keys DROP COLUMN {column}, ADD COLUMN {column} {type_name}"
+                    "ALTER TABLE idempotency_keys DROP INDEX idempotency_keys_claims, DROP COLUMN {column},
+                     ADD COLUMN {column} {type_name}"
                 );
                 site.execute(&change).await;
             }
             Backend::Sqlite => {
                 let change = format!(
-                    "DROP INDEX idempotency_keys_expires; ALTER TABLE idempotency_keys DROP COLUMN {column};
+                    "DROP INDEX idempotency_keys_expires; DROP INDEX idempotency_keys_claims;
+                     ALTER TABLE idempotency_keys DROP COLUMN {column};
                      ALTER TABLE idempotency_keys ADD COLUMN {column} {type_name}"
                 );
                 site.execute(&change).await;
@@ -149,7 +151,7 @@ pub(in crate::cases) async fn c19_a_type_that_will_not_do_is_named_at_the_start(
                      CREATE TYPE state AS ENUM ('processing', 'completed', 'failed', 'released', 'needs_review');
                      CREATE DOMAIN label AS text CHECK (length(value) < 100);
                      ALTER TABLE idempotency_keys ALTER COLUMN status DROP DEFAULT;
-                     DROP INDEX idempotency_keys_expires;
+                     DROP INDEX idempotency_keys_expires; DROP INDEX idempotency_keys_claims;
                      ALTER TABLE idempotency_keys ALTER COLUMN {column} TYPE {type_name}"
                 );
                 site.execute(&change).await;
