@@ -22,7 +22,7 @@ use std::{collections::BTreeSet, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser;
 use idem_examples::{
-    Crash, DEFAULT_DATABASE, Deliveries, Ledger, Month, Options, Queue, Report, Terminal, exit,
+    Crash, DEFAULT_DATABASE, Deliveries, Ledger, Month, Notice, Options, Queue, Report, Terminal, exit,
 };
 use idem_runtime::{Idem, current, idempotent};
 use serde::{Deserialize, Serialize};
@@ -69,6 +69,9 @@ struct Command {
     die_in_charge: Option<u64>,
 }
 
+/// How long the jobs that run get to end when the process is told to leave.
+const DEADLINE: Duration = Duration::from_secs(5);
+
 #[tokio::main]
 async fn main() -> ExitCode {
     exit(run(&Command::parse()).await)
@@ -83,7 +86,7 @@ async fn run(command: &Command) -> anyhow::Result<ExitCode> {
     let idem = Idem::from_env_or(DEFAULT_DATABASE).await?;
     idem.install()?;
 
-    let queue = Queue::new(command.options.workers);
+    let queue = Queue::new(command.options.workers, Notice::to(&idem, DEADLINE)?);
     let crash = queue.crash(command.die_in_charge);
     let provider = Arc::new(Provider { ledger: Ledger::open().await?, crash });
     let world = Arc::clone(&provider);
@@ -93,7 +96,7 @@ async fn run(command: &Command) -> anyhow::Result<ExitCode> {
             async move { charge_user(user_id, month, cents, &provider).await }
         })
         .await?;
-    idem.shutdown(Duration::from_secs(5)).await;
+    idem.shutdown(DEADLINE).await;
 
     if let Some(missed) = provider.crash.missed() {
         eprintln!("{missed}");

@@ -22,7 +22,9 @@
 use std::{collections::BTreeSet, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser;
-use idem_examples::{Crash, DEFAULT_DATABASE, Deliveries, Options, Outbox, Queue, Report, Terminal, exit};
+use idem_examples::{
+    Crash, DEFAULT_DATABASE, Deliveries, Notice, Options, Outbox, Queue, Report, Terminal, exit,
+};
 use idem_runtime::{Idem, idempotent};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -65,6 +67,9 @@ struct Command {
     die_after_send: Option<u64>,
 }
 
+/// How long the jobs that run get to end when the process is told to leave.
+const DEADLINE: Duration = Duration::from_secs(5);
+
 #[tokio::main]
 async fn main() -> ExitCode {
     exit(run(&Command::parse()).await)
@@ -79,7 +84,7 @@ async fn run(command: &Command) -> anyhow::Result<ExitCode> {
     let idem = Idem::from_env_or(DEFAULT_DATABASE).await?;
     idem.install()?;
 
-    let queue = Queue::new(command.options.workers);
+    let queue = Queue::new(command.options.workers, Notice::to(&idem, DEADLINE)?);
     let crash = queue.crash(command.die_after_send);
     let post = Arc::new(Post { outbox: Outbox::at("outbox.jsonl"), crash });
     let world = Arc::clone(&post);
@@ -89,7 +94,7 @@ async fn run(command: &Command) -> anyhow::Result<ExitCode> {
             async move { send_password_reset(user_id, reset_token_id, &address, &post).await }
         })
         .await?;
-    idem.shutdown(Duration::from_secs(5)).await;
+    idem.shutdown(DEADLINE).await;
 
     if let Some(missed) = post.crash.missed() {
         eprintln!("{missed}");

@@ -20,8 +20,8 @@ use std::{collections::BTreeSet, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser;
 use idem_examples::{
-    Bank, Books, Crew, DEFAULT_DATABASE, Deliveries, Options, Queue, Report, Terminal, Trouble, Troubles,
-    database, exit, work,
+    Bank, Books, Crew, DEFAULT_DATABASE, Deliveries, Notice, Options, Queue, Report, Terminal, Trouble,
+    Troubles, database, exit, work,
 };
 use idem_runtime::{Idem, idempotent};
 use serde::{Deserialize, Serialize};
@@ -94,6 +94,9 @@ struct Command {
     worker: bool,
 }
 
+/// How long the jobs that run get to end when the process is told to leave.
+const DEADLINE: Duration = Duration::from_secs(5);
+
 #[tokio::main]
 async fn main() -> ExitCode {
     exit(run(&Command::parse()).await)
@@ -119,9 +122,9 @@ async fn run_on<DB: Bank>(url: &str, command: &Command) -> anyhow::Result<ExitCo
     let code = if command.worker {
         work(|attempt| attend(&pool, attempt)).await.map(|()| ExitCode::SUCCESS)
     } else {
-        supervise(&pool, command, &terminal).await
+        supervise(&idem, &pool, command, &terminal).await
     };
-    idem.shutdown(Duration::from_secs(5)).await;
+    idem.shutdown(DEADLINE).await;
     code
 }
 
@@ -139,6 +142,7 @@ async fn attend<DB: Bank>(pool: &Pool<DB>, Attempt { job, trouble }: Attempt) ->
 
 /// Opens the accounts and the queue, and closes the books.
 async fn supervise<DB: Bank>(
+    idem: &Idem,
     pool: &Pool<DB>,
     command: &Command,
     terminal: &Terminal,
@@ -157,7 +161,7 @@ async fn supervise<DB: Bank>(
     let troubles = Arc::new(Troubles::draw(command.seed, command.troubles, deliveries.jobs().len()));
     let crew = Arc::new(Crew::new(&["--worker"]));
     let workers = Arc::clone(&crew);
-    let tally = Queue::new(command.options.workers)
+    let tally = Queue::new(command.options.workers, Notice::to(idem, DEADLINE)?)
         .hand_out(deliveries.numbered(), terminal, move |(number, job)| {
             let (troubles, workers) = (Arc::clone(&troubles), Arc::clone(&workers));
             async move { workers.run(&Attempt { job, trouble: troubles.strike(number) }).await }

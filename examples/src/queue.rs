@@ -9,7 +9,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::{Answer, Crash, Deliveries, Settled, Tally, Terminal};
+use crate::{Answer, Crash, Deliveries, Notice, Settled, Tally, Terminal};
 
 /// The first pause before a job is delivered again; each further one is twice as long.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
@@ -23,13 +23,14 @@ pub struct Queue {
     workers: u16,
     /// One for each job that may run.
     slots: Arc<Semaphore>,
+    notice: Notice,
 }
 
 impl Queue {
-    /// A queue that runs so many jobs at once.
+    /// A queue that runs so many jobs at once, until notice is given.
     #[must_use]
-    pub fn new(workers: u16) -> Self {
-        Self { workers, slots: Arc::new(Semaphore::new(workers.into())) }
+    pub fn new(workers: u16, notice: Notice) -> Self {
+        Self { workers, slots: Arc::new(Semaphore::new(workers.into())), notice }
     }
 
     /// A crash of the process in the effect of this number, if one is wanted.
@@ -85,18 +86,32 @@ impl Queue {
                 tally.settle(settled, retried);
                 terminal.advance();
             }
-            if tally.failure.is_some() {
+            if tally.failure.is_some() || self.notice.is_given() {
                 tally.settle(Settled::Refused, 0);
                 terminal.advance();
                 continue;
             }
             let (slots, worker) = (Arc::clone(&self.slots), worker.clone());
-            running.spawn(attend(slot, slots, move || worker(arguments.clone())));
+            let notice = self.notice.clone();
+            running.spawn(attend(slot, slots, notice, move || worker(arguments.clone())));
         }
-        while let Some(ended) = running.join_next().await {
+        let mut notice = self.notice.clone();
+        loop {
+            let ended = tokio::select! {
+                ended = running.join_next() => ended,
+                () = notice.is_over(), if !running.is_empty() => {
+                    // What still runs is dropped with the process; its keys are stale then, as after any death.
+                    (0..running.len()).for_each(|_| tally.settle(Settled::Refused, 0));
+                    break;
+                }
+            };
+            let Some(ended) = ended else { break };
             let (settled, retried) = ended?;
             tally.settle(settled, retried);
             terminal.advance();
+        }
+        if self.notice.is_given() {
+            tally.failure.get_or_insert_with(|| "it was given notice to leave".to_owned());
         }
         terminal.end();
         Ok(tally)
@@ -107,6 +122,7 @@ impl Queue {
 async fn attend<F>(
     mut slot: OwnedSemaphorePermit,
     slots: Arc<Semaphore>,
+    notice: Notice,
     job: impl Fn() -> F,
 ) -> (Settled, u64)
 where
@@ -122,6 +138,9 @@ where
             Answer::Settled(settled) => return (settled, retried),
             Answer::Again { error, after, stranded } => (error, after, stranded),
         };
+        if notice.is_given() {
+            return (Settled::Refused, retried);
+        }
         if Instant::now() >= patient_until {
             return (give_up(error, stranded), retried);
         }

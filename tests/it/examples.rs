@@ -286,3 +286,38 @@ impl Run {
         assert_eq!(self.count("deliveries"), parts.iter().sum::<u64>(), "{self}");
     }
 }
+
+/// How many keys of a folder are completed by now.
+async fn completed(folder: &Folder) -> i64 {
+    let url = format!("sqlite://{}", folder.path("idem.db").display());
+    let Ok(mut connection) = SqliteConnection::connect(&url).await else { return 0 };
+    let count = "SELECT count(*) FROM idempotency_keys WHERE status = 'completed'";
+    sqlx::query_scalar(count).fetch_one(&mut connection).await.unwrap_or(0)
+}
+
+#[tokio::test]
+async fn a_process_that_is_told_to_leave_leaves_nothing_half_done() {
+    const JOBS: u64 = 1_500;
+    let folder = Folder::on(Backend::Sqlite);
+    let line = |n| format!("{{\"job_id\":\"{n}\",\"user_id\":{n},\"month\":\"2024-03\",\"cents\":1900}}\n");
+    folder.write("many.jsonl", &(0..JOBS).map(line).collect::<String>());
+    let arguments = ["--json", "--deliveries", "many.jsonl"];
+
+    let first = folder.start("billing", &arguments);
+    while completed(&folder).await < 20 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    first.terminate();
+    let first = first.end();
+    assert_eq!(first.code(), Some(1), "{first}");
+    assert!(first.errors.contains("notice to leave"), "{first}");
+    first.adds_up();
+    let (executed, charges) = (first.count("executed"), first.count("charges"));
+    assert!((20..JOBS).contains(&executed) && charges == executed, "{first}");
+    assert_eq!(u64::try_from(completed(&folder).await), Ok(executed), "what ran is recorded");
+
+    let second = folder.run("billing", &arguments);
+    assert_eq!(second.code(), Some(0), "{second}");
+    assert_eq!([second.count("executed"), second.count("replayed")], [JOBS - executed, executed], "{second}");
+    assert_eq!([second.count("charges"), second.count("needs_review")], [JOBS, 0], "{second}");
+}

@@ -90,6 +90,12 @@ impl Folder {
 }
 
 impl Started {
+    /// Tells it to leave, as a deploy does (SIGTERM).
+    pub(super) fn terminate(&self) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a child of ours");
+    }
+
     pub(super) fn end(mut self) -> Run {
         let patience = Instant::now() + PATIENCE;
         let status = loop {
