@@ -152,7 +152,7 @@ impl Idem {
         let key = self.key(key.as_ref())?.stored();
         let store = Arc::clone(self.service().store());
         let until = (!store.is_local()).then(|| self.service().patience(None).until);
-        let reading = async move { patiently(until, || store.audit(&key)).await };
+        let reading = async move { patiently(until, || store.audit(&key)).await.map(|sent| sent.answer) };
         let lines = self.service().complete(reading).await.map_err(|failure| failure.into_error(None))?;
         lines.map_err(store_error)
     }

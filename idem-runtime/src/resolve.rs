@@ -123,9 +123,16 @@ impl Resolve {
         };
         let store = Arc::clone(deed.idem.service().store());
         let until = deed.until();
-        match deed.write(async move { patiently(until, || store.replace(&replace)).await }).await? {
-            Answer::Written { .. } => Ok(Resolved::Changed { from: record.status, to, reenqueue }),
-            Answer::Found(now) => Ok(changed_meanwhile(&now.status)),
+        let result = replace.row.result.clone();
+        let sent = deed.write(async move { patiently(until, || store.replace(&replace)).await }).await?;
+        let by_us = |now: &Record| {
+            sent.again && now.status == to && now.owner == record.owner && now.result == result
+        };
+        match sent.answer {
+            Answer::Found(now) if !by_us(&now) => Ok(changed_meanwhile(&now.status)),
+            Answer::Written { .. } | Answer::Found(_) => {
+                Ok(Resolved::Changed { from: record.status, to, reenqueue })
+            }
             Answer::Gone => Ok(Resolved::NotFound),
         }
     }
@@ -184,8 +191,10 @@ impl Forget {
         let (key, expected) = (record.key.clone(), record.version());
         let until = self.deed.until();
         let forgetting = async move { patiently(until, || store.forget(&key, &expected, &audit)).await };
-        let forgotten = self.deed.write(forgetting).await?;
-        if forgotten {
+        let sent = self.deed.write(forgetting).await?;
+        let by_us =
+            async || Ok::<_, Error>(sent.again && self.deed.idem.lookup(&self.deed.key).await?.is_none());
+        if sent.answer || by_us().await? {
             let to = Status::Other(FORGOTTEN.into());
             Ok(Resolved::Changed { from: record.status, to, reenqueue: true })
         } else {
@@ -209,17 +218,25 @@ fn changed_meanwhile(status: &Status) -> Resolved {
     }
 }
 
+/// What a statement was answered.
+pub(crate) struct Sent<T> {
+    pub(crate) answer: T,
+    /// It was sent more than once: an earlier sending, whose reply was lost, may be what the answer tells of.
+    again: bool,
+}
+
 /// Sends a statement until it is answered. A lost reply makes no second write: each names the version that it expects.
 pub(crate) async fn patiently<'a, T>(
     until: Option<Instant>,
     send: impl Fn() -> Reply<'a, T> + Send,
-) -> Result<T, StoreError> {
-    let Some(until) = until else { return send().await };
+) -> Result<Sent<T>, StoreError> {
+    let Some(until) = until else { return Ok(Sent { answer: send().await?, again: false }) };
+    let mut again = false;
     loop {
         let limit = LONGEST_STATEMENT.min(until.saturating_duration_since(Instant::now()));
         let error = match timeout(limit, send()).await {
             Ok(Err(error)) if error.class != ErrorClass::Permanent => error,
-            Ok(done) => return done,
+            Ok(done) => return done.map(|answer| Sent { answer, again }),
             Err(_) => StoreError::new(
                 ErrorClass::Transient,
                 "waiting for the database",
@@ -229,6 +246,7 @@ pub(crate) async fn patiently<'a, T>(
         if Instant::now() >= until {
             return Err(error);
         }
+        again = true;
         sleep(PAUSE).await;
     }
 }

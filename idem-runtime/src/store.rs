@@ -15,8 +15,9 @@
 //!    stored: not the beginning of a transaction, and no more than the 50 ms of rule 7 before the write.
 //! 5. **A fence only grows for a key**, across takeovers, releases and purges, whatever the clock does: it is the
 //!    database's time in microseconds, or one more than the last fence the key (or, after a purge, the table) had.
-//! 6. **A lost reply is recognised.** Sending a write again with the same owner answers as the first time would have:
-//!    [`Answer::Written`] if the row carries that owner and what was to be written.
+//! 6. **A lost reply is recognised.** Sending a claim or an ending again with the same owner answers as the first time
+//!    would have: [`Answer::Written`] if the row carries that owner and what was to be written. A replacement that leaves
+//!    the owner as it is cannot be told from another one's; whoever sends it again knows that they do.
 //! 7. **Nothing waits long for a lock.** A row that a foreign transaction holds makes the store answer
 //!    [`StoreError`] of kind [`Locked`](ErrorClass::Locked) within 50 ms, having changed nothing; [`Store::renew`]
 //!    passes over such rows.
@@ -131,15 +132,14 @@ impl Insert {
 }
 
 impl Replace {
-    /// Whether this replacement made the row that was found: its reply was lost. A claim that was turned over for review
-    /// looks alike whoever did it, and whoever did it tells a person: of that none is sure.
+    /// Whether this replacement made the row that was found: its reply was lost. Only a new owner tells; what leaves the
+    /// owner as it is (a review, a resolution) looks alike whoever did it.
     #[must_use]
     pub fn made(&self, record: &Record) -> bool {
         let row = &self.row;
-        let changed = row.owner != self.expected.owner
-            || (row.status != self.expected.status && row.status != Status::NeedsReview);
         let carried = row.owner.is_some() && row.owner == record.owner && row.status == record.status;
-        changed && carried && row.attempt == record.attempt && row.result == record.result
+        let same = row.attempt == record.attempt && row.result == record.result;
+        row.owner != self.expected.owner && carried && same
     }
 }
 

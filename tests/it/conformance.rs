@@ -223,6 +223,7 @@ conformance! {
             a_job_that_calls_itself_is_told_so
         }
         resolve {
+            of_equal_resolutions_at_once_one_changed_the_key
             a_person_frees_a_key
             a_person_completes_a_key
             a_person_gives_a_key_up

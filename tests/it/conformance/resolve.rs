@@ -4,7 +4,8 @@ use idem_runtime::{ErrorKind, Idem, Outcome, Resolution, Resolved, Status, idemp
 
 use super::{
     call::{Fault, Gate, Runs, body_fails, failed, refused, row},
-    subject::Subject,
+    rows,
+    subject::{Subject, race},
 };
 
 #[idempotent(key = "conf-review:<id>", idem = idem)]
@@ -116,4 +117,20 @@ pub(super) async fn a_key_without_a_row_has_nothing_to_decide(s: &Subject) {
         assert_eq!(idem.resolve("conf-review:9", resolution).await.expect("a decision"), Resolved::NotFound);
     }
     assert_eq!(idem.forget("conf-review:9").await.expect("a decision"), Resolved::NotFound);
+}
+
+pub(super) async fn of_equal_resolutions_at_once_one_changed_the_key(s: &Subject) {
+    s.insert("same", rows::in_state(Status::NeedsReview, 1)).await;
+    let mut people = Vec::new();
+    for _ in 0..4 {
+        people.push(s.idem().await);
+    }
+    let decided = race(
+        people
+            .into_iter()
+            .map(|idem| async move { idem.resolve("same", Resolution::Retry).await.expect("an answer") }),
+    );
+    let decided = decided.await;
+    let changed = decided.iter().filter(|resolved| matches!(resolved, Resolved::Changed { .. })).count();
+    assert_eq!((changed, s.raw.audit("same").await.len()), (1, 1), "{decided:?}");
 }
