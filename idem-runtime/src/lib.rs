@@ -50,11 +50,12 @@
 //! - [`Idem`]: connecting, looking keys up, resolving those that need review, purging, shutting down.
 //! - [`current`]: inside of a body, the key for the provider, the lease, the mark before the first effect.
 //! - [`jobs::check`]: for a test that no two jobs can share a key.
+//! - `testing` (with the feature of that name): for tests that your jobs survive a repeat, a race, and a death anywhere.
 //!
 //! # Features
 //!
-//! `sqlite` (default) and `postgres` are the databases, `memory:` is always there. `uuid`, `chrono`, `time` and `jiff`
-//! make the types of those crates parts of keys.
+//! `sqlite` (default), `postgres` and `mysql` are the databases, `memory:` is always there. `uuid`, `chrono`, `time` and `jiff`
+//! make the types of those crates parts of keys. `metrics` counts what the watcher does; `testing` is for tests.
 
 mod alert;
 mod block_on;

@@ -1,6 +1,6 @@
 //! Tests of your own jobs: delivered twice, delivered at once, and with a worker that dies at a point of your choice.
 //!
-//! A [`Kit`] is an [`Idem`](crate::Idem) in memory whose clock a test moves. Nothing sleeps, and nothing is left behind.
+//! A [`Kit`] is an [`Idem`] in memory whose clock a test moves. Nothing sleeps, and nothing is left behind.
 //!
 //! ```
 //! use std::{sync::Mutex, time::Duration};

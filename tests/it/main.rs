@@ -6,6 +6,7 @@ mod cases;
 mod conformance;
 mod docs;
 mod examples;
+mod kit;
 #[path = "../ui/pass/mod.rs"]
 mod pass;
 mod plans;
