@@ -16,3 +16,4 @@ mod rows;
 mod settings;
 mod transact;
 mod ui;
+mod watching;
