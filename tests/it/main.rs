@@ -4,6 +4,7 @@ mod bad_input;
 mod breaks;
 mod cases;
 mod conformance;
+mod deaths;
 mod docs;
 mod examples;
 mod kit;

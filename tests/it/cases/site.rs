@@ -239,10 +239,16 @@ impl Connected {
 impl Worker {
     /// The worker of a child process, at its parent's site.
     pub(crate) async fn of_parent() -> Self {
+        Self::of_parent_by(|builder, _| builder).await
+    }
+
+    /// The same, with settings of its own.
+    pub(crate) async fn of_parent_by(set: impl FnOnce(Builder, &Ledger) -> Builder) -> Self {
         let url = env::var(URL).expect("set by the parent");
         let ledger = env::var(LEDGER).expect("set by the parent");
-        let idem = Idem::connect(&url).await.expect("the parent's database");
-        Self { idem, ledger: Arc::new(Ledger::open(Path::new(&ledger))) }
+        let ledger = Ledger::open(Path::new(&ledger));
+        let idem = set(Idem::builder().url(url), &ledger).connect().await;
+        Self { idem: idem.expect("the parent's database"), ledger: Arc::new(ledger) }
     }
 
     /// The outside effect of a body.
