@@ -25,7 +25,7 @@ use tokio::sync::OnceCell;
 use self::{
     retry::{PAUSES, Retry, fault},
     server::Server,
-    statements::Statements,
+    statements::{Statements, fence_told},
     transaction::MySqlTransaction,
 };
 use crate::{
@@ -273,8 +273,10 @@ impl MySqlStore {
                 audit.map(|audit| audit_statement(sql, &replace.key, audit)).collect()
             };
             let replaced = self.write_with(REPLACING, &[&replace.key], update, audit).await?;
-            if replaced.rows_affected() > 0 {
-                return Ok(Answer::Written { fence: replaced.last_insert_id().cast_signed() });
+            if replaced.rows_affected() > 0
+                && let Some(fence) = fence_told(replace, replaced.last_insert_id())
+            {
+                return Ok(Answer::Written { fence });
             }
             let found = self.records(&[&*replace.key]).await?.pop();
             if let Some(answer) = unreplaced(replace, found) {

@@ -4,6 +4,7 @@ mod migrations;
 mod names;
 mod rights;
 mod role;
+mod triggers;
 mod versions;
 
-pub(super) use self::{migrations::*, names::*, rights::*, versions::*};
+pub(super) use self::{migrations::*, names::*, rights::*, triggers::*, versions::*};

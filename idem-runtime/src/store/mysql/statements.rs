@@ -94,6 +94,20 @@ const REPLACE: &str = "{at_once}
         completed_at = IF(?, CURRENT_TIMESTAMP(6), NULL){reborn}
     WHERE {expected}";
 
+/// A fence counts microseconds since 1970. No id of another table comes as far as this one, in 2001.
+const EARLIEST: i64 = 1_000_000_000_000_000;
+
+/// The fence that a replacement has left, as its statement answered with it. Where a trigger stands on the table, the
+/// answer may be none, or the trigger's own, and the row has to tell.
+pub(super) fn fence_told(replace: &Replace, id: u64) -> Option<i64> {
+    let before = replace.expected.fence;
+    if !replace.raise_fence {
+        return Some(before);
+    }
+    let fence = id.cast_signed();
+    (before.max(EARLIEST) < fence).then_some(fence)
+}
+
 /// A birth that stays is not mentioned: read and written again, it would pass through the session's time zone.
 const REBORN: &str = ", created_at = CURRENT_TIMESTAMP(6)";
 

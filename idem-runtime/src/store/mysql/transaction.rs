@@ -10,8 +10,10 @@ use sqlx::{
 use sqlx_core::{database::Database, transaction::TransactionManager};
 
 use super::{
-    CLAIMING, FINISHING, MySqlStore, READING, REPLACING, is_duplicate, server::Server,
-    statements::Statements, whole,
+    CLAIMING, FINISHING, MySqlStore, READING, REPLACING, is_duplicate,
+    server::Server,
+    statements::{Statements, fence_told},
+    whole,
 };
 use crate::{
     record::Record,
@@ -155,9 +157,11 @@ impl<'a> MySqlTransaction<'a> {
         let sql = self.statements();
         for _ in 0..ATTEMPTS {
             let waiting = |seconds| whole::replace(&sql.replacing_waiting(replace).lasting(seconds), replace);
-            let (met, fence) = self.write(REPLACING, wait, waiting).await?;
-            if met > 0 {
-                return Ok(Answer::Written { fence: fence.cast_signed() });
+            let (met, id) = self.write(REPLACING, wait, waiting).await?;
+            if met > 0
+                && let Some(fence) = fence_told(replace, id)
+            {
+                return Ok(Answer::Written { fence });
             }
             let found = self.latest(&replace.key).await?.map(|(record, _)| record);
             if let Some(answer) = unreplaced(replace, found) {
