@@ -7,9 +7,12 @@ mod a1;
 mod a11;
 mod a12;
 mod a14;
+mod a15;
 mod a17;
 mod a18;
+mod a21;
 mod a22;
+mod a23;
 mod a3;
 mod a5;
 mod a6;
@@ -31,7 +34,7 @@ mod c7;
 mod c9;
 pub(crate) mod call;
 pub(crate) mod gate;
-mod life;
+pub(crate) mod life;
 mod pool;
 pub(crate) mod site;
 
@@ -180,6 +183,9 @@ cases! {
         a14 {
             a14_a_running_row_is_never_collected
         }
+        a15 {
+            a15_a_run_of_the_same_process_is_never_adopted
+        }
         a17 {
             a17_an_empty_value_is_replayed
             a17_every_mode_and_shape_replays_nothing
@@ -193,6 +199,14 @@ cases! {
             a18_a_skipped_field_is_the_users
             a18_values_that_json_cannot_carry_are_completed_without
         }
+        a21 {
+            a21_a_job_that_meets_its_own_key_is_told_at_once
+            a21_a_refusal_that_is_handed_on_is_the_bodys_own_error
+            a21_a_synchronous_job_that_meets_its_own_key_is_told_at_once
+            a21_a_task_that_a_body_starts_is_another_caller
+            a21_a_child_that_waits_has_its_parents_value
+            a21_another_handle_is_another_caller
+        }
         a22 {
             a22_a_panic_makes_the_claim_stale_at_once
             a22_a_panic_before_the_mark_frees_the_key_and_after_it_holds_it
@@ -204,6 +218,15 @@ cases! {
             a22_a_result_that_panics_when_it_is_stored_holds_the_key
             a22_an_error_that_panics_when_it_is_looked_at_holds_the_key
             a22_an_argument_that_cannot_be_converted_claims_nothing
+        }
+        a23 {
+            a23_without_force_a_living_holder_is_left_alone
+            a23_by_force_its_fence_is_passed_and_it_is_told
+            a23_a_result_that_a_person_gives_by_force_stays
+            a23_a_key_that_is_given_up_by_force_stays_given_up
+            a23_a_row_that_is_forgotten_by_force_stays_away
+            a23_a_completed_key_is_freed_by_force_alone_and_its_result_is_kept
+            a23_a_purge_takes_no_living_row
         }
         c2 {
             c2_callers_that_give_up_at_random_lose_and_repeat_nothing
@@ -272,11 +295,23 @@ cases! {
             a14_a_sweep_of_many_rows_goes_in_batches_beside_claims
             a14_a_claim_whose_holder_died_waits_for_its_heir
         }
+        a15 {
+            a15_of_twenty_heirs_from_four_processes_one_takes_over
+            a15_of_twenty_heirs_under_alert_none_runs
+            a15_a_namesake_has_no_right_to_the_row
+            a15_a_namesake_that_comes_back_is_not_its_heir
+        }
         a17 {
             a17_an_empty_value_is_replayed_in_another_process
         }
         a18 {
             a18_a_result_that_is_no_json_is_told
+        }
+        a23 {
+            a23_a_worker_of_another_process_is_freed_by_force_and_told
+            a23_a_foreign_holder_is_left_alone_unless_forced
+            a23_each_deed_leaves_its_line_and_a_refusal_none
+            a23_persons_who_decide_at_once_do_not_overrule_each_other_unseen
         }
         a22 {
             a22_a_panic_with_a_connection_in_hand_leaves_the_pool_usable
@@ -314,6 +349,8 @@ cases! {
             c14_a_column_of_others_that_must_be_given_is_named
             c14_a_companion_of_somebody_else_is_named
             c14_what_is_half_there_is_made_whole
+            c14_triggers_of_others_change_no_answer
+            c14_triggers_of_others_change_no_answer_in_a_transaction
         }
         c7 {
             c7_a_a_completed_key_leaves_the_transaction_whole
@@ -373,6 +410,16 @@ cases! {
             c6_of_callers_at_once_one_runs_at_every_isolation
             c6_a_record_that_meets_an_uncommitted_row_is_written_in_the_end
         }
+        c9 {
+            c9_a_completion_that_collided_is_sent_again_and_the_job_is_not
+            c9_completions_that_collided_together_all_count
+            c9_every_other_write_that_collided_is_sent_again
+            c9_heartbeats_that_collided_are_sent_again
+            c9_collisions_without_end_make_the_completion_unknown
+        }
+        c12 {
+            c12_sessions_in_other_zones_agree
+        }
     }
     postgres {
         a14 {
@@ -384,17 +431,11 @@ cases! {
             c4_a_pooler_is_told_from_a_server
         }
         c12 {
-            c12_sessions_in_other_zones_agree
             c12_a_change_of_the_clocks_moves_no_moment
         }
         c9 {
             c9_jobs_at_a_strict_isolation_run_once
             c9_a_heartbeat_never_fails_its_own_completion
-            c9_a_completion_that_collided_is_sent_again_and_the_job_is_not
-            c9_completions_that_collided_together_all_count
-            c9_every_other_write_that_collided_is_sent_again
-            c9_heartbeats_that_collided_are_sent_again
-            c9_collisions_without_end_make_the_completion_unknown
             c9_a_transactional_completion_that_collides_is_a_conflict_and_undoes_the_body
             c9_a_transactional_conflict_that_is_ignored_commits_no_half
         }

@@ -8,6 +8,7 @@
 //! plays on every database under its own name: `deaths::sqlite::killed_under_alert::after_the_effect`.
 
 mod answer;
+mod apart;
 mod jobs;
 mod play;
 mod stop;
@@ -156,7 +157,7 @@ lines! {
     }
 
     killed_while_it_calls_a_person Alert Well Died
-        "A delivery that finds a claim whose worker died after the effect, and dies in its turn"
+        "A delivery that finds a claim whose worker died after the effect, and dies in its turn: a person is told all the same"
     {
         before_it_looks
             BeforeClaim: NeedsReview, NeedsReview, NeedsReview => 1 1 needs_review 1;

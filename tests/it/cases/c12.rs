@@ -139,6 +139,12 @@ async fn a_worker_elsewhere() {
 /// A session of somebody else, with a local time of its own and its own way to write it.
 async fn settled_in(site: &Site, zone: &str) -> Connected {
     let mut hand = site.connection().await;
+    if site.backend() == Backend::Mysql {
+        hand.execute(&format!("SET SESSION time_zone = '{zone}'")).await;
+        let settled = format!("SELECT count(*) FROM dual WHERE @@session.time_zone = '{zone}'");
+        assert_eq!(hand.number(&settled).await, 1);
+        return hand;
+    }
     hand.execute(&format!("SET timezone = '{zone}'; SET datestyle = 'SQL, DMY'")).await;
     let settled = format!("SELECT count(*) FROM pg_settings WHERE name = 'TimeZone' AND setting = '{zone}'");
     assert_eq!(hand.number(&settled).await, 1);
@@ -150,24 +156,42 @@ async fn settled_in(site: &Site, zone: &str) -> Connected {
     hand
 }
 
+/// A worker whose sessions are settled there, where it is not the database that says so.
+async fn worker_in(site: &Site, zone: &str) -> Worker {
+    let url = site.database.url();
+    match site.backend() {
+        Backend::Mysql => {
+            let url = format!("{url}?timezone={}", zone.replace('+', "%2B"));
+            site.worker_by(|builder| builder.url(url)).await
+        }
+        _ => site.worker().await,
+    }
+}
+
 pub(super) async fn c12_sessions_in_other_zones_agree(site: &Site) {
     let (w, gate) = (site.worker().await, Gate::new());
     let mut running = Box::pin(minute(&w, "held", &gate));
     gate.stops(&mut running).await;
     write_by_hand(site).await;
     let here = sight(&w).await;
-    for zone in ZONES {
+    let zones: &[&str] = match site.backend() {
+        Backend::Mysql => &["+00:00", "+05:30", "-03:30", "+12:45", "-11:00"],
+        _ => &ZONES,
+    };
+    for (n, zone) in zones.iter().enumerate() {
         let mut hand = settled_in(site, zone).await;
-        let elsewhere = site.worker().await;
+        let elsewhere = worker_in(site, zone).await;
         assert_eq!(sight(&elsewhere).await, here, "{zone}");
         // A claim by hand in this zone's words is as old as it is for everybody.
         for (age, kind) in [(14, ErrorKind::InProgress), (16, ErrorKind::NeedsReview)] {
-            let id = format!("{}-{age}", zone.replace('/', "-"));
-            hand.execute(&format!(
-                "INSERT INTO idempotency_keys (key, created_at)
-                 VALUES ('c12:{id}', (localtimestamp - interval '{age} minutes')::text::timestamptz)"
-            ))
-            .await;
+            let id = format!("{n}-{age}");
+            let born = match site.backend() {
+                Backend::Mysql => format!("localtimestamp(6) - INTERVAL {age} MINUTE"),
+                _ => format!("(localtimestamp - interval '{age} minutes')::text::timestamptz"),
+            };
+            let insert =
+                format!("INSERT INTO idempotency_keys (\"key\", created_at) VALUES ('c12:{id}', {born})");
+            hand.execute(&insert).await;
             for worker in [&w, &elsewhere] {
                 refused(kind, minute(worker, &id, &gate)).await;
             }

@@ -1,5 +1,7 @@
 //! Plays a line of the table.
 
+use std::time::Duration;
+
 use idem_tests::{Backend, Child};
 
 use super::{
@@ -36,7 +38,11 @@ struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     async fn on(site: &'a Site, group: &'a Group, id: &'a str) -> Self {
-        let w = site.worker_by(|builder| telling(builder, &site.ledger)).await;
+        let w = site.worker_by(|builder| {
+            let builder = telling(builder, &site.ledger);
+            builder.watch_every(Duration::from_millis(50)).untold_for(Duration::from_millis(300))
+        });
+        let w = w.await;
         if group.job.is_transactional() {
             site.execute("CREATE TABLE effects (what varchar(200))").await;
         }
@@ -112,11 +118,22 @@ impl<'a> Scene<'a> {
             line.ran
         };
         assert_eq!(effects, line.effects, "effects");
+        if line.status == "needs_review" {
+            self.is_told(line).await;
+        }
         let row = self.w.row(&self.key).await;
         assert_eq!((row.status.as_str(), row.attempt), (line.status, line.attempt), "{row:?}");
         assert_eq!(row.error.as_deref(), line.error, "{row:?}");
         let value = (line.status == "completed").then(|| format!("\"{}\"", self.whose));
         assert_eq!(row.result, value);
+    }
+
+    /// A person is told, whoever died, and twice if nobody could know that they were.
+    async fn is_told(&self, line: &Line) {
+        let key = &self.key;
+        self.w.row_such_that(key, "told", |row| row.alerted_at.is_some()).await;
+        let told = self.site.effects(&format!("told {key}"));
+        assert!(told > usize::from(line.stop == Stop::Told), "a person was told {told} times");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use idem_runtime::testing::Point;
@@ -27,6 +27,9 @@ pub(super) enum Stop {
 
 /// Names the point at which a child stops.
 pub(super) const STOP: &str = "IDEM_DEATHS_STOP";
+
+/// How often it comes there first without stopping.
+pub(super) const SPARED: &str = "IDEM_DEATHS_SPARED";
 
 impl Stop {
     fn of(point: Point) -> Option<Self> {
@@ -64,12 +67,14 @@ impl Stop {
 
 /// Stops here, once, if this process is a child that is to stop at this point: until its parent says that it goes on.
 pub(super) fn here(stop: Stop) {
-    static STOPPED: AtomicBool = AtomicBool::new(false);
+    static PASSED: AtomicUsize = AtomicUsize::new(0);
     let Some(parent) = Parent::attach() else { return };
-    let wanted = env::var(STOP).is_ok_and(|wanted| wanted == format!("{stop:?}"));
-    if wanted && !STOPPED.swap(true, Ordering::SeqCst) {
-        parent.say(&format!("at {stop:?}"));
-        let _ = parent.hear();
+    if env::var(STOP).is_ok_and(|wanted| wanted == format!("{stop:?}")) {
+        let spared = env::var(SPARED).map_or(0, |spared| spared.parse().expect("a number"));
+        if PASSED.fetch_add(1, Ordering::SeqCst) == spared {
+            parent.say(&format!("at {stop:?}"));
+            let _ = parent.hear();
+        }
     }
 }
 
