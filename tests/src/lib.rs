@@ -10,6 +10,7 @@ mod ledger;
 mod log;
 mod proxy;
 pub mod servers;
+pub mod table;
 
 pub use child::Child;
 pub use ledger::Ledger;
