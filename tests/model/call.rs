@@ -83,7 +83,9 @@ impl Call {
         match &self.at {
             At::Asking(of) | At::Held(of) | At::Did(of) => Some(of.owner),
             At::Unsure(Write::Claim { owner } | Write::Take { owner, .. }) => Some(*owner),
-            At::Unsure(Write::Finish { of, .. } | Write::Review { of } | Write::Renew { of }) => Some(of.owner),
+            At::Unsure(Write::Finish { of, .. } | Write::Review { of } | Write::Renew { of }) => {
+                Some(of.owner)
+            }
             _ => None,
         }
     }
@@ -170,7 +172,9 @@ impl Protocol {
             }
             (At::Clear, Step::End(_)) => At::Recording { over: None, completes: false },
             (At::Seen(row), Step::Ask { .. }) => At::Told(row.clone()),
-            (At::Asking(of), Step::Ask { knows: true }) if state.lives[call.key].effects == 0 => At::Held(*of),
+            (At::Asking(of), Step::Ask { knows: true }) if state.lives[call.key].effects == 0 => {
+                At::Held(*of)
+            }
             (At::Asking(of), Step::Ask { knows: true }) => {
                 At::Unsure(Write::Finish { of: *of, end: End::Happened })
             }
@@ -228,8 +232,12 @@ impl Protocol {
             },
             (Write::Finish { .. }, _) => Next::Answers(Told::Error),
             (Write::Review { .. }, Heard::Written { .. }) => Next::Answers(Told::Review),
-            (Write::Review { .. } | Write::Renew { .. } | Write::Decide { .. }, _) => Next::Answers(Told::Error),
-            (Write::Record { owner, completes, .. }, heard) => self.recorded(state, call, owner, completes, heard),
+            (Write::Review { .. } | Write::Renew { .. } | Write::Decide { .. }, _) => {
+                Next::Answers(Told::Error)
+            }
+            (Write::Record { owner, completes, .. }, heard) => {
+                self.recorded(state, call, owner, completes, heard)
+            }
         }
     }
 
@@ -243,7 +251,11 @@ impl Protocol {
             }
             _ => return Next::Answers(Told::Error),
         };
-        if call.looks < LOOKS { Next::At(At::Recording { over, completes }) } else { Next::Answers(Told::Error) }
+        if call.looks < LOOKS {
+            Next::At(At::Recording { over, completes })
+        } else {
+            Next::Answers(Told::Error)
+        }
     }
 
     /// What a call does about a row that it meets.
@@ -251,7 +263,9 @@ impl Protocol {
         let mode = self.jobs[call.job].mode();
         match self.verdict(&row, call.job) {
             Verdict::Run(_) if mode == Mode::RecordAfter => Next::At(self.clear()),
-            Verdict::Run(_) | Verdict::Ask | Verdict::Flag if call.looks >= LOOKS => Next::Answers(Told::Busy),
+            Verdict::Run(_) | Verdict::Ask | Verdict::Flag if call.looks >= LOOKS => {
+                Next::Answers(Told::Busy)
+            }
             Verdict::Ask if matches!(call.at, At::Told(_)) => Next::At(At::Told(row)),
             Verdict::Run(_) | Verdict::Ask | Verdict::Flag => Next::At(At::Seen(row)),
             Verdict::Replay => {
@@ -279,7 +293,7 @@ impl Protocol {
 
     fn accepted(&self, state: &mut State, key: usize, of: Execution) {
         let life = &mut state.lives[key];
-        if of.life != life.number || life.freed {
+        if of.life != life.number {
             return;
         }
         life.completions += 1;

@@ -4,11 +4,7 @@ use std::time::Instant;
 
 use stateright::{Checker, Model};
 
-use crate::{
-    job,
-    protocol::Protocol,
-    state::Bound,
-};
+use crate::{job, protocol::Protocol, sight::Sight, state::Bound};
 
 /// Explores all of a configuration.
 fn holds(name: &str, protocol: Protocol) {
@@ -28,24 +24,87 @@ pub(crate) const BOUND: Bound =
     Bound { deliveries: 3, ticks: 1, backs: 0, losses: 0, deeds: 0, watches: 0, purges: false, beats: true };
 
 #[test]
-fn trial() {
-    let b = BOUND;
-    let p = |jobs: &[&'static idem_runtime::Job], bound| Protocol::new(jobs, bound);
-    holds("alert lost", p(&[&job::ALERT], Bound { losses: 1, ..b }));
-    holds("alert lost 2", p(&[&job::ALERT], Bound { losses: 2,beats:false, ..b }));
-    holds("alert people", p(&[&job::ALERT], Bound { watches: 1, deeds: 1, ..b }));
-    holds("alert people lost D2", p(&[&job::ALERT], Bound { watches: 1, deeds: 1, losses: 1, deliveries: 2, ..b }));
-    holds("alert ttl", p(&[&job::ALERT_TTL], Bound { ticks: 2, backs: 1, purges: true, ..b }));
-    holds("by mark", p(&[&job::BY_MARK], Bound { losses: 1, ..b }));
-    holds("retry", p(&[&job::RETRY], Bound { ticks: 2, ..b }));
-    holds("retry lost", p(&[&job::RETRY], Bound { ticks: 1, losses: 1, ..b }));
-    holds("retry ttl", p(&[&job::RETRY_TTL], Bound { ticks: 2, backs: 1, purges: true, beats: false, ..b }));
-    holds("retry people D2", p(&[&job::RETRY], Bound { ticks: 1, deeds: 1, deliveries: 2, ..b }));
-    holds("retry once", p(&[&job::RETRY_ONCE], Bound { ticks: 2, beats: false, ..b }));
-    holds("mix alert retry", p(&[&job::ALERT, &job::RETRY], Bound { ticks: 1, beats: false, ..b }));
-    holds("probe dead", Protocol { only_the_dead_lapse: true, ..p(&[&job::PROBE], Bound { ticks: 2, beats: false, deliveries: 3, ..b })});
-    holds("probe", p(&[&job::PROBE], Bound { ticks: 2, ..b }));
-    holds("probe lost", p(&[&job::PROBE], Bound { ticks: 1, losses: 1, ..b }));
-    holds("after", p(&[&job::AFTER], Bound { ticks: 1, losses: 1, purges: true, ..b }));
-    holds("two keys", Protocol { keys: 2, ..p(&[&job::RETRY_TTL], Bound { ticks: 1, backs: 1, purges: true, beats: false, deliveries: 2, ..b })});
+fn under_alert_a_key_has_at_most_one_effect() {
+    let sights = &[Sight::Completed, Sight::InReview];
+    let alert = |bound| Protocol { sights, ..Protocol::new(&[&job::ALERT], bound) };
+    holds("alert, two answers lost", alert(Bound { losses: 2, beats: false, ..BOUND }));
+    holds("alert, an answer lost, heartbeats", alert(Bound { losses: 1, ..BOUND }));
+    let expiring = Bound { ticks: 2, backs: 1, purges: true, ..BOUND };
+    let sights = &[Sight::Completed, Sight::Gone];
+    holds("alert with a ttl, purges", Protocol { sights, ..Protocol::new(&[&job::ALERT_TTL], expiring) });
+}
+
+#[test]
+fn under_alert_people_and_watchers_free_no_key_by_accident() {
+    let sights = &[Sight::InReview, Sight::CompletedAfterReview, Sight::Gone, Sight::TwoEffects];
+    let alert = |bound| Protocol { sights, ..Protocol::new(&[&job::ALERT], bound) };
+    holds("alert, a watcher and a person", alert(Bound { watches: 1, deeds: 1, ..BOUND }));
+    let lossy = Bound { deliveries: 2, watches: 1, deeds: 1, losses: 1, beats: false, ..BOUND };
+    holds("alert, a watcher, a person and an answer lost", alert(lossy));
+}
+
+#[test]
+fn by_mark_frees_a_key_only_before_its_effect() {
+    let sights = &[Sight::Completed, Sight::InReview];
+    holds("by_mark", Protocol { sights, ..Protocol::new(&[&job::BY_MARK], Bound { losses: 1, ..BOUND }) });
+}
+
+#[test]
+fn under_retry_one_completion_is_accepted() {
+    let sights = &[Sight::CompletedByAnHeir, Sight::Zombie, Sight::TwoEffects];
+    let retry = |bound| Protocol { sights, ..Protocol::new(&[&job::RETRY], bound) };
+    holds("retry, leases end twice", retry(Bound { ticks: 2, ..BOUND }));
+    holds("retry, an answer lost", retry(Bound { losses: 1, ..BOUND }));
+    holds("retry, a person", retry(Bound { deliveries: 2, deeds: 1, ..BOUND }));
+    let once = Protocol {
+        sights: &[Sight::CompletedByAnHeir, Sight::InReview],
+        ..Protocol::new(&[&job::RETRY_ONCE], Bound { ticks: 2, beats: false, ..BOUND })
+    };
+    holds("retry, one takeover", once);
+}
+
+#[test]
+fn across_a_ttl_and_a_purge_fences_grow_whatever_the_clock_does() {
+    let sights = &[Sight::Gone, Sight::Zombie];
+    let bound = Bound { ticks: 2, backs: 1, purges: true, beats: false, ..BOUND };
+    let retry = Protocol { sights, ..Protocol::new(&[&job::RETRY_TTL], bound) };
+    holds("retry with a ttl, purges", retry);
+    let bound = Bound { ticks: 2, deliveries: 2, ..bound };
+    let two = Protocol { sights, keys: 2, ..Protocol::new(&[&job::RETRY_TTL], bound) };
+    holds("two keys with a ttl, purges", two);
+}
+
+#[test]
+fn a_deploy_that_changes_the_policy_frees_nothing() {
+    let sights = &[Sight::Completed, Sight::InReview];
+    let bound = Bound { beats: false, ..BOUND };
+    holds("alert and retry", Protocol { sights, ..Protocol::new(&[&job::ALERT, &job::RETRY], bound) });
+    holds("alert and probe", Protocol { sights, ..Protocol::new(&[&job::ALERT, &job::PROBE], bound) });
+    let sights = &[Sight::CompletedByAnHeir, Sight::Zombie];
+    holds("retry and probe", Protocol { sights, ..Protocol::new(&[&job::RETRY, &job::PROBE], bound) });
+}
+
+#[test]
+fn a_probe_repeats_no_effect_of_the_dead() {
+    let bound = Bound { deliveries: 4, ticks: 3, beats: false, ..BOUND };
+    let sights = &[Sight::CompletedByAnHeir, Sight::InReview];
+    let probe = Protocol { sights, only_the_dead_lapse: true, ..Protocol::new(&[&job::PROBE], bound) };
+    holds("probe, only the dead are taken over", probe);
+}
+
+#[test]
+fn under_probe_one_completion_is_accepted() {
+    let sights = &[Sight::CompletedByAnHeir, Sight::Zombie, Sight::TwoEffects];
+    let probe = |bound| Protocol { sights, ..Protocol::new(&[&job::PROBE], bound) };
+    holds("probe, leases end twice", probe(Bound { ticks: 2, ..BOUND }));
+    holds("probe, an answer lost", probe(Bound { losses: 1, ..BOUND }));
+}
+
+#[test]
+fn a_recorded_effect_happened() {
+    let sights = &[Sight::Completed, Sight::Gone];
+    let bound = Bound { losses: 1, purges: true, ..BOUND };
+    holds("record_after", Protocol { sights, ..Protocol::new(&[&job::AFTER], bound) });
+    let bound = Bound { deeds: 1, ..BOUND };
+    holds("record_after, a person", Protocol { sights, ..Protocol::new(&[&job::AFTER], bound) });
 }

@@ -53,7 +53,9 @@ impl Flaw {
             Self::EffectDespiteAnswer => {
                 "where the holders that were taken over are dead and the probe is truthful, no effect is repeated"
             }
-            Self::SecondCompletion => "no two executions have their completions accepted in one life of a key",
+            Self::SecondCompletion => {
+                "no two executions have their completions accepted in one life of a key, unless a person undid the first"
+            }
             Self::SilentSuccess => {
                 "a delivery is acknowledged only if the effect of the completion happened, or a person said so"
             }

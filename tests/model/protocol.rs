@@ -39,13 +39,26 @@ pub(crate) struct Protocol {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     /// The queue delivers; the worker sends its first request.
-    Deliver { key: usize, job: usize, lost: bool },
+    Deliver {
+        key: usize,
+        job: usize,
+        lost: bool,
+    },
     /// A call goes on. Where its write is lost, it arrives late or never, and the call has no answer.
-    Go { delivery: u8, step: Step, lost: bool },
+    Go {
+        delivery: u8,
+        step: Step,
+        lost: bool,
+    },
     /// The process of a call dies, or the call gives up.
-    Die { delivery: u8 },
+    Die {
+        delivery: u8,
+    },
     /// A heartbeat.
-    Beat { delivery: u8, lost: bool },
+    Beat {
+        delivery: u8,
+        lost: bool,
+    },
     /// A lost write arrives.
     Arrive(usize),
     /// The clock goes on, past the leases and ttls that run.
@@ -54,9 +67,15 @@ pub(crate) enum Action {
     StepBack,
     Purge,
     /// A watcher finds a stale claim of policy alert.
-    Watch { key: usize },
+    Watch {
+        key: usize,
+    },
     /// A person looks at a key and makes up their mind.
-    Look { key: usize, deed: Deed, force: bool },
+    Look {
+        key: usize,
+        deed: Deed,
+        force: bool,
+    },
     /// What a watcher or a person made up from an old look is written.
     Write(usize),
 }
@@ -289,7 +308,8 @@ impl Model for Protocol {
     }
 }
 
-pub(crate) const NEVER_WEDGED: &str = "from every state the next deliveries, and a person where one is needed, end the key";
+pub(crate) const NEVER_WEDGED: &str =
+    "from every state the next deliveries, and a person where one is needed, end the key";
 
 impl Protocol {
     fn purge(&self, state: &mut State) {

@@ -3,11 +3,7 @@
 use idem_runtime::Status;
 use stateright::Property;
 
-use crate::{
-    call::At,
-    protocol::Protocol,
-    state::State,
-};
+use crate::{call::At, protocol::Protocol, state::State};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sight {
@@ -36,7 +32,10 @@ impl Sight {
             }),
             Self::InReview => sometimes("a key needs review", |_, state| is(state, &Status::NeedsReview)),
             Self::Zombie => sometimes("a zombie goes on beside its heir", |_, state| {
-                state.calls.iter().any(|call| matches!(&call.at, At::Did(of) if of.fence < state.lives[call.key].highest))
+                state
+                    .calls
+                    .iter()
+                    .any(|call| matches!(&call.at, At::Did(of) if of.fence < state.lives[call.key].highest))
             }),
             Self::TwoEffects => sometimes("a key has two effects", |_, state| state.lives[0].effects == 2),
             Self::Gone => sometimes("a row is gone", |_, state| state.table.floor > 0),

@@ -2,7 +2,11 @@
 
 use idem_tests::table::{Row, Table};
 
-use crate::{call::Call, life::{Flaw, Life}, write::Sent};
+use crate::{
+    call::Call,
+    life::{Flaw, Life},
+    write::Sent,
+};
 
 /// The keys of the model.
 pub(crate) const KEYS: [&str; 2] = ["a", "b"];

@@ -161,7 +161,9 @@ impl Protocol {
                 _ => unchanged(standing, now),
             },
             Write::Renew { of } => return self.renew(state, key.clone(), job, *of, standing),
-            Write::Record { owner, over, completes } => self.record(state, key.clone(), job, *owner, over.as_ref(), *completes),
+            Write::Record { owner, over, completes } => {
+                self.record(state, key.clone(), job, *owner, over.as_ref(), *completes)
+            }
             Write::Decide { seen, deed, force } => return deed.done(state, &key, seen, *force),
         };
         if done.changed && self.mutant == Some(Mutant::FencesByTheClockAlone) {
@@ -195,7 +197,12 @@ impl Protocol {
         end: End,
         standing: Option<&Row>,
     ) -> Done {
-        let mut finish = Finish { key: key.clone(), owner: result_of(of.owner), fence: of.fence, ending: ending(of, end, job) };
+        let mut finish = Finish {
+            key: key.clone(),
+            owner: result_of(of.owner),
+            fence: of.fence,
+            ending: ending(of, end, job),
+        };
         let completes = matches!(end, End::Completed | End::Happened);
         if let (Some(Mutant::CompletesWithoutFence), Some(row), true) = (self.mutant, standing, completes) {
             finish.owner = row.owner.clone().unwrap_or_default();
@@ -208,7 +215,14 @@ impl Protocol {
         done
     }
 
-    fn renew(&self, state: &mut State, key: Arc<str>, job: &Job, of: Execution, standing: Option<&Row>) -> Heard {
+    fn renew(
+        &self,
+        state: &mut State,
+        key: Arc<str>,
+        job: &Job,
+        of: Execution,
+        standing: Option<&Row>,
+    ) -> Heard {
         let mut renew = Renew { key, owner: result_of(of.owner), fence: of.fence, lease: job.lease() };
         if let (Some(Mutant::RenewsWithoutFence), Some(row)) = (self.mutant, standing) {
             renew.owner = row.owner.clone().unwrap_or_default();
@@ -220,16 +234,35 @@ impl Protocol {
         }
     }
 
-    fn record(&self, state: &mut State, key: Arc<str>, job: &Job, owner: u8, over: Option<&Row>, completes: bool) -> Done {
+    fn record(
+        &self,
+        state: &mut State,
+        key: Arc<str>,
+        job: &Job,
+        owner: u8,
+        over: Option<&Row>,
+        completes: bool,
+    ) -> Done {
         let status = if completes { Status::Completed } else { Status::Failed };
         let result = completes.then(|| result_of(owner));
-        let row = NewRow { result, expires: Moment::from(job.retention()), lease: Moment::Never, status, on_stale: None, ..claim(job, owner, 1, 0) };
+        let row = NewRow {
+            result,
+            expires: Moment::from(job.retention()),
+            lease: Moment::Never,
+            status,
+            on_stale: None,
+            ..claim(job, owner, 1, 0)
+        };
         let Some(over) = over else { return state.table.insert(state.now, &Insert { key, row }) };
         let expired = !matches!(over.status, Status::Released | Status::Processing);
         let replace = Replace {
             key,
             expected: over.version(),
-            row: NewRow { attempt: if expired { 1 } else { over.attempt + 1 }, takeovers: over.takeovers, ..row },
+            row: NewRow {
+                attempt: if expired { 1 } else { over.attempt + 1 },
+                takeovers: over.takeovers,
+                ..row
+            },
             raise_fence: true,
             renew_birth: expired,
             audit: None,
@@ -239,7 +272,8 @@ impl Protocol {
 
     /// Whether the ending of a `record_after` body replaces the row it finds.
     pub(crate) fn gives_way(&self, row: &Row, job: usize, completes: bool) -> bool {
-        gives_way(row, row.now, completes, self.jobs[job]) || self.mutant == Some(Mutant::RecordsOverACompletion)
+        gives_way(row, row.now, completes, self.jobs[job])
+            || self.mutant == Some(Mutant::RecordsOverACompletion)
     }
 
     fn fence_by_the_clock(&self, state: &mut State, sent: &Sent, key: &Arc<str>) {
@@ -277,7 +311,8 @@ impl Protocol {
                     state.lives[key].ends();
                 }
                 let stale = verdict == Verdict::Run(Standing::Stale);
-                if stale && before.is_some_and(|row| row.on_stale.as_deref() == Some(OnStale::Alert.as_str())) {
+                if stale && before.is_some_and(|row| row.on_stale.as_deref() == Some(OnStale::Alert.as_str()))
+                {
                     state.note(Flaw::AlertTakenOver);
                 }
                 state.lives[key].holder = Some(*owner);
@@ -307,6 +342,9 @@ impl Protocol {
                     Deed::Forget => life.ends(),
                     Deed::Complete | Deed::Retry | Deed::Fail => {
                         life.freed |= *force || *deed == Deed::Retry;
+                        if before.is_some_and(|row| row.status == Status::Completed) {
+                            life.completions = 0;
+                        }
                         if Deed::raises_fence(seen, *force) {
                             life.holder = None;
                         }
@@ -349,7 +387,7 @@ fn is_asked_about(row: &Record, job: &Job) -> bool {
     asks && mild && row.owner.is_some() && taken < job.takeover_limit()
 }
 
-fn claim(job: &Job, owner: u8, attempt: i32, takeovers: i32) -> NewRow {
+pub(crate) fn claim(job: &Job, owner: u8, attempt: i32, takeovers: i32) -> NewRow {
     NewRow {
         status: Status::Processing,
         job: None,
@@ -391,7 +429,9 @@ fn ending(of: Execution, end: End, job: &Job) -> Ending {
     let released = |withdrawn| Ending::Released { error: None, purge_after: RELEASED_FOR, withdrawn };
     match end {
         End::Completed => Ending::Completed { result: Some(result_of(of.owner)), ttl: job.retention() },
-        End::Happened => Ending::Completed { result: Some(FOUND_BY_THE_PROBE.to_owned()), ttl: job.retention() },
+        End::Happened => {
+            Ending::Completed { result: Some(FOUND_BY_THE_PROBE.to_owned()), ttl: job.retention() }
+        }
         End::Failed => Ending::Failed { error: String::new(), ttl: job.retention() },
         End::Released => released(false),
         End::Withdrawn => released(true),

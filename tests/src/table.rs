@@ -18,8 +18,7 @@ use std::{
 use idem_runtime::{
     record::{Record, Status, Version, micros},
     store::{
-        Answer, Ending, Finish, Insert, Moment, NewRow, Renew, Renewal, Replace, Store,
-        memory::MemoryStore,
+        Answer, Ending, Finish, Insert, Moment, NewRow, Renew, Renewal, Replace, Store, memory::MemoryStore,
     },
 };
 
@@ -237,11 +236,7 @@ fn is_foreign(status: &Status) -> bool {
 
 /// The answer of a write that changed nothing: the row shows it already, or shows something else.
 fn met(row: &Row, shows: bool, now: i64) -> Answer {
-    if shows {
-        Answer::Written { fence: row.fence }
-    } else {
-        Answer::Found(Box::new((*row.at(now)).clone()))
-    }
+    if shows { Answer::Written { fence: row.fence } } else { Answer::Found(Box::new((*row.at(now)).clone())) }
 }
 
 fn written(key: &Arc<str>, row: &NewRow, fence: i64, created_at: i64, now: i64) -> Row {

@@ -1,0 +1,183 @@
+//! A process that watches, and may be the one that tells.
+
+use std::sync::Arc;
+
+use idem_runtime::{Status, record::Version, store::Answer};
+use idem_tests::table::Row;
+
+use super::{KEY, Mutant, State, Telling, is_stale, is_untold, marked, moved_on};
+use crate::write::restated;
+
+/// For how many rounds a row stays as it is before somebody else tells.
+const PATIENCE: u8 = 2;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Watcher {
+    pub(super) at: At,
+    /// As a teller, it wrote in this round.
+    pub(super) wrote: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum At {
+    #[default]
+    Idle,
+    /// It saw this stale claim, and will flag it.
+    Flagging(Row),
+    /// It waits for somebody else to tell of this row, which is as it is since a round, and it looked in another.
+    Waiting {
+        seen: Row,
+        since: u8,
+        looked: u8,
+    },
+    /// Its hook is being called for this row.
+    Ringing(Row),
+    /// Its hook has returned.
+    Marking(Row),
+    Dead,
+}
+
+/// An order, whichever, so that states that differ in who is who are one.
+impl Ord for At {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl At {
+    fn rank(&self) -> impl Ord {
+        let (rank, row, since, looked) = match self {
+            Self::Idle => (0, None, 0, 0),
+            Self::Flagging(row) => (1, Some(row), 0, 0),
+            Self::Waiting { seen, since, looked } => (2, Some(seen), *since, *looked),
+            Self::Ringing(row) => (3, Some(row), 0, 0),
+            Self::Marking(row) => (4, Some(row), 0, 0),
+            Self::Dead => (5, None, 0, 0),
+        };
+        let row = row.map(|row| (row.status.as_str().to_owned(), row.fence, row.lease_until, row.alerted_at));
+        (rank, row, since, looked)
+    }
+}
+
+impl PartialOrd for At {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Watcher {
+    pub(super) fn is_telling(&self) -> bool {
+        matches!(self.at, At::Ringing(_) | At::Marking(_))
+    }
+}
+
+impl Telling {
+    /// Reads the row, and makes up its mind.
+    pub(super) fn look(&self, state: &mut State, watcher: usize) {
+        let Some(row) = state.row() else { return };
+        let round = state.round;
+        let it = &mut state.watchers[watcher];
+        it.at = match std::mem::take(&mut it.at) {
+            _ if is_stale(&row) => At::Flagging(row),
+            At::Waiting { seen, since, .. } if is_untold(&row) && seen.version() == row.version() => {
+                At::Waiting { seen: row, since, looked: round }
+            }
+            _ if is_untold(&row) => At::Waiting { seen: row, since: round, looked: round },
+            _ => At::Idle,
+        };
+    }
+
+    pub(super) fn can_go(&self, state: &State, it: &Watcher) -> bool {
+        match &it.at {
+            At::Idle | At::Dead => false,
+            At::Flagging(_) | At::Ringing(_) | At::Marking(_) => true,
+            At::Waiting { since, looked, .. } => {
+                let fresh = *looked == state.round || self.mutant == Some(Mutant::RetellsFromAnOldLook);
+                fresh && self.mutant != Some(Mutant::NeverRetells) && state.round - since >= PATIENCE
+            }
+        }
+    }
+
+    /// What comes next.
+    pub(super) fn go(&self, state: &mut State, watcher: usize, lost: bool) {
+        let at = std::mem::take(&mut state.watchers[watcher].at);
+        let next = match at {
+            At::Flagging(seen) => self.flag(state, &seen, lost),
+            At::Waiting { seen, .. } => self.retell(state, seen),
+            At::Ringing(row) if self.mutant == Some(Mutant::MarksFirst) => {
+                state.replace(&marked(&row));
+                At::Marking(row)
+            }
+            At::Marking(_) if self.mutant == Some(Mutant::MarksFirst) => {
+                state.told += 1;
+                At::Idle
+            }
+            At::Ringing(row) => {
+                state.told += 1;
+                At::Marking(row)
+            }
+            At::Marking(row) => self.mark(state, &row, lost),
+            other => other,
+        };
+        let it = &mut state.watchers[watcher];
+        // Who begins to tell has written; who marks in vain has not.
+        it.wrote = match next {
+            At::Ringing(_) => true,
+            At::Marking(_) => it.wrote,
+            _ => false,
+        };
+        it.at = next;
+    }
+
+    fn flag(&self, state: &mut State, seen: &Row, lost: bool) -> At {
+        let done = state.replace(&restated(&Arc::from(KEY), seen, Status::NeedsReview));
+        let rings =
+            done.changed || (self.mutant == Some(Mutant::RingsWhereItIsFlagged) && written(&done.answer));
+        match state.row() {
+            Some(row) if rings && !lost => At::Ringing(row),
+            _ => At::Idle,
+        }
+    }
+
+    /// Tells again, if it is the one that moves the row on.
+    fn retell(&self, state: &mut State, seen: Row) -> At {
+        if self.mutant == Some(Mutant::RetellsUnasked) {
+            return At::Ringing(seen);
+        }
+        let done = state.replace(&moved_on(&seen));
+        match state.row() {
+            Some(row) if done.changed => At::Ringing(row),
+            _ => At::Idle,
+        }
+    }
+
+    /// Marks the row, or looks what became of it.
+    fn mark(&self, state: &mut State, row: &Row, lost: bool) -> At {
+        let done = state.replace(&marked(row));
+        match state.row() {
+            Some(row) if lost && is_untold(&row) => At::Marking(row),
+            Some(row) if !done.changed && is_untold(&row) && self.mutant != Some(Mutant::MarksOnce) => {
+                At::Marking(row)
+            }
+            _ => At::Idle,
+        }
+    }
+
+    pub(super) fn move_on(&self, state: &mut State, watcher: usize) {
+        let At::Ringing(row) = state.watchers[watcher].at.clone() else { return };
+        let changed = state.replace(&moved_on(&row)).changed;
+        let it = &mut state.watchers[watcher];
+        it.wrote |= changed;
+        if let Some(now) = state.table.read(super::NOW, KEY) {
+            it.at = if same(&now.version(), &row.version()) { At::Ringing(now) } else { At::Ringing(row) };
+        }
+    }
+}
+
+fn same(now: &Version, then: &Version) -> bool {
+    (&now.status, &now.owner, now.fence) == (&then.status, &then.owner, then.fence)
+}
+
+fn written(answer: &Answer) -> bool {
+    matches!(answer, Answer::Written { .. })
+}
