@@ -15,10 +15,10 @@ mod finish;
 mod foreign;
 mod keys;
 mod locks;
-mod model;
 mod prepare;
 mod purge;
 mod raw;
+mod reference;
 mod renew;
 mod replay;
 mod resolve;
@@ -249,6 +249,10 @@ conformance! {
             a_look_that_is_old_turns_nothing_over
             a_look_finds_what_waits_for_review_and_nothing_else
         }
+        reference {
+            each_row_is_decided_as_the_references
+            any_history_of_writes_reads_as_the_references
+        }
     }
     // Their rows can be reached past the store.
     databases {
@@ -268,10 +272,6 @@ conformance! {
             a_missing_table_is_refused_where_it_may_not_be_made
             a_table_that_lacks_columns_is_refused_with_what_to_run
             a_schema_of_a_newer_version_is_refused_by_name
-        }
-        model {
-            each_row_is_decided_as_the_models
-            a_long_history_reads_as_the_models
         }
         decision {
             every_row_is_answered_as_the_decision_table_says

@@ -1,0 +1,274 @@
+//! A history of writes, each made to a store and to the reference, in the numbers of each.
+
+use std::{collections::HashMap, sync::Arc};
+
+use idem_runtime::{
+    record::Record,
+    store::{Answer, Audit, Finish, Insert, NewRow, Renew, Renewal, Replace},
+};
+use idem_tests::table::{Row, Table};
+use proptest::{prop_assert, prop_assert_eq, test_runner::TestCaseError};
+
+use super::{
+    super::{
+        rows::{self, at_rest, gist, shape},
+        subject::Subject,
+    },
+    step::{Step, Whose},
+};
+
+/// When the reference's clock begins.
+pub(super) const NOW: i64 = 1_700_000_000_000_000;
+
+type Compared<T = ()> = Result<T, TestCaseError>;
+
+/// Something in the numbers of the store, and in those of the reference.
+type Pair<T> = [T; 2];
+
+/// A write, in both numbers.
+#[derive(Clone, Debug)]
+enum Write {
+    Insert(Insert),
+    Replace(Box<Pair<Replace>>),
+    Finish(Pair<Finish>),
+    Renew(Pair<Renew>),
+}
+
+/// What came of the history so far.
+struct History<'a> {
+    subject: &'a Subject,
+    keys: [Arc<str>; 3],
+    reference: Table,
+    /// The reference's clock.
+    now: i64,
+    /// The rows that were seen, each with its like.
+    seen: Vec<(usize, Pair<Row>)>,
+    /// The executions that there were.
+    executions: Vec<(usize, String, Pair<i64>)>,
+    last: Option<Write>,
+    /// Each key's row as it was after the last step, and the highest fence that the store gave it.
+    rows: HashMap<usize, (Record, Row)>,
+    highest: HashMap<usize, i64>,
+    audit: Vec<(usize, [String; 5])>,
+}
+
+/// Takes the steps, and compares each answer and what the rows are after it.
+pub(super) async fn compare(subject: &Subject, number: usize, steps: Vec<Step>) -> Compared {
+    // What other histories left, so that a purge has to do with this one alone.
+    while subject.store.purge(1000).await.expect("a purge") > 0 {}
+    let mut history = History {
+        subject,
+        keys: ["a", "b", "c"].map(|name| format!("{number}:{name}").into()),
+        reference: Table::default(),
+        now: NOW,
+        seen: Vec::new(),
+        executions: Vec::new(),
+        last: None,
+        rows: HashMap::new(),
+        highest: HashMap::new(),
+        audit: Vec::new(),
+    };
+    for step in steps {
+        history.now += 1_000_000;
+        history.take(step).await?;
+        history.read().await?;
+    }
+    history.read_audit().await
+}
+
+/// One of the last things that were remembered.
+fn back<T>(remembered: &[T], by: usize) -> Option<&T> {
+    remembered.len().checked_sub(by + 1).map(|at| &remembered[at])
+}
+
+impl History<'_> {
+    async fn take(&mut self, step: Step) -> Compared {
+        let write = match step {
+            Step::Insert { key, row } => Some(Write::Insert(Insert { key: self.keys[key].clone(), row })),
+            Step::Replace { seen, row, raise_fence, renew_birth, audited } => {
+                self.replacing(seen, |_| row.clone(), raise_fence, renew_birth, audited)
+            }
+            Step::Restate { seen, status, alerted, audited } => {
+                let restated = |row: &Row| NewRow { status: status.clone(), alerted, ..row.again() };
+                self.replacing(seen, restated, false, false, audited)
+            }
+            Step::Finish { by, whose, ending } => self.speaking(by, whose).map(|(key, owner, fences)| {
+                let ending = || ending.clone();
+                Write::Finish(fences.map(|fence| Finish {
+                    key: key.clone(),
+                    owner: owner.clone(),
+                    fence,
+                    ending: ending(),
+                }))
+            }),
+            Step::Renew { by, whose, lease } => self.speaking(by, whose).map(|(key, owner, fences)| {
+                Write::Renew(fences.map(|fence| Renew {
+                    key: key.clone(),
+                    owner: owner.clone(),
+                    fence,
+                    lease,
+                }))
+            }),
+            Step::Again => self.last.take(),
+            Step::Purge => return self.purge().await,
+            Step::Forget { seen } => return self.forget(seen).await,
+        };
+        let Some(write) = write else { return Ok(()) };
+        self.last = Some(write.clone());
+        self.write(write).await
+    }
+
+    /// A replacement of a row as it was seen.
+    fn replacing(
+        &self,
+        seen: usize,
+        row: impl Fn(&Row) -> NewRow,
+        raise_fence: bool,
+        renew_birth: bool,
+        audited: bool,
+    ) -> Option<Write> {
+        let (key, rows) = back(&self.seen, seen)?;
+        let replace = |seen: &Row| {
+            let row = row(seen);
+            let audit = Audit {
+                actor: "ops".to_owned(),
+                from_status: seen.status.to_string(),
+                to_status: row.status.to_string(),
+                note: "because".to_owned(),
+                old_result: seen.result.clone(),
+            };
+            Replace {
+                key: self.keys[*key].clone(),
+                expected: seen.version(),
+                row,
+                raise_fence,
+                renew_birth,
+                audit: audited.then_some(audit),
+            }
+        };
+        Some(Write::Replace(Box::new(rows.each_ref().map(replace))))
+    }
+
+    /// The name and the fences of an execution that there was.
+    fn speaking(&self, by: usize, whose: Whose) -> Option<(Arc<str>, String, Pair<i64>)> {
+        let (key, owner, fences) = back(&self.executions, by)?.clone();
+        let key = self.keys[key].clone();
+        Some(match whose {
+            Whose::Own => (key, owner, fences),
+            Whose::AnothersName => (key, rows::owner(9), fences),
+            Whose::AnotherFence => (key, owner, fences.map(|fence| fence + 1)),
+        })
+    }
+
+    async fn write(&mut self, write: Write) -> Compared {
+        let (store, now) = (&self.subject.store, self.now);
+        let (key, owner, theirs, ours) = match write {
+            Write::Insert(insert) => {
+                let ours = self.reference.insert(now, &insert);
+                let theirs = store.insert(std::slice::from_ref(&insert)).await.expect("answers").remove(0);
+                (insert.key, insert.row.owner, theirs, ours)
+            }
+            Write::Replace(replaces) => {
+                let [to_them, to_us] = *replaces;
+                let ours = self.reference.replace(now, &to_us);
+                let theirs = store.replace(&to_them).await.expect("an answer");
+                if let (true, Some(line)) = (ours.changed, &to_us.audit) {
+                    self.audited(&to_us.key, line);
+                }
+                (to_us.key, to_us.row.owner, theirs, ours)
+            }
+            Write::Finish([to_them, to_us]) => {
+                let ours = self.reference.finish(now, &to_us);
+                let theirs = store.finish(&[to_them]).await.expect("answers").remove(0);
+                (to_us.key, Some(to_us.owner), theirs, ours)
+            }
+            Write::Renew([to_them, to_us]) => {
+                let ours = self.reference.renew(now, &to_us);
+                let theirs = store.renew(&[to_them]).await.expect("answers").remove(0);
+                prop_assert!(theirs != Renewal::Skipped, "nobody holds the row");
+                prop_assert_eq!(theirs, ours);
+                return Ok(());
+            }
+        };
+        prop_assert_eq!(gist(&theirs), gist(&ours.answer));
+        if let (Answer::Written { fence: theirs }, Answer::Written { fence: ours }, Some(owner)) =
+            (theirs, ours.answer, owner)
+        {
+            self.executions.push((self.place(&key), owner, [theirs, ours]));
+        }
+        Ok(())
+    }
+
+    async fn purge(&mut self) -> Compared {
+        let theirs = self.subject.store.purge(1000).await.expect("a purge");
+        prop_assert_eq!(theirs, self.reference.purge(self.now).len() as u64);
+        Ok(())
+    }
+
+    async fn forget(&mut self, seen: usize) -> Compared {
+        let Some((key, [theirs, ours])) = back(&self.seen, seen) else { return Ok(()) };
+        let (name, audit) = (self.keys[*key].clone(), super::super::fence::forgotten());
+        let gone = self.reference.forget(&name, &ours.version());
+        let forgotten = self.subject.store.forget(&name, &theirs.version(), &audit).await.expect("a reply");
+        prop_assert_eq!(forgotten, gone);
+        if gone {
+            self.audited(&name, &audit);
+        }
+        Ok(())
+    }
+
+    fn place(&self, key: &str) -> usize {
+        self.keys.iter().position(|known| **known == *key).expect("a key of this history")
+    }
+
+    fn audited(&mut self, key: &str, line: &Audit) {
+        let line = line.clone();
+        let old_result = line.old_result.unwrap_or_default();
+        let columns = [line.actor, line.from_status, line.to_status, line.note, old_result];
+        self.audit.push((self.place(key), columns));
+    }
+
+    /// Compares the rows: those that the reference left as they were are so to the microsecond, fences included.
+    async fn read(&mut self) -> Compared {
+        let theirs = self.subject.store.read(&self.keys).await.expect("answers");
+        for (key, theirs) in theirs.into_iter().enumerate() {
+            let ours = self.reference.read(self.now, &self.keys[key]);
+            prop_assert_eq!(theirs.as_ref().map(shape), ours.as_deref().map(shape));
+            let (Some(theirs), Some(ours)) = (theirs, ours) else {
+                self.rows.remove(&key);
+                continue;
+            };
+            let seen = [Row::new(theirs.clone()), ours.clone()];
+            let (theirs, ours) = (at_rest(theirs), ours.at(0));
+            let highest = self.highest.entry(key).or_default();
+            match self.rows.get(&key) {
+                None => prop_assert!(theirs.fence > *highest, "{} after {highest}", theirs.fence),
+                Some((before, like)) if *like == ours => prop_assert_eq!(before, &theirs),
+                Some((before, like)) => {
+                    prop_assert_eq!(before.fence.cmp(&theirs.fence), like.fence.cmp(&ours.fence));
+                    if like.created_at == ours.created_at {
+                        prop_assert_eq!(before.created_at, theirs.created_at);
+                    }
+                    if like.lease_until == ours.lease_until {
+                        prop_assert_eq!(before.lease_until, theirs.lease_until);
+                    }
+                }
+            }
+            *highest = theirs.fence.max(*highest);
+            if self.rows.get(&key).is_none_or(|(_, like)| *like != ours) {
+                self.seen.push((key, seen));
+            }
+            self.rows.insert(key, (theirs, ours));
+        }
+        Ok(())
+    }
+
+    async fn read_audit(&self) -> Compared {
+        for (key, name) in self.keys.iter().enumerate() {
+            let ours: Vec<_> =
+                self.audit.iter().filter(|(of, _)| *of == key).map(|(_, line)| line.clone()).collect();
+            prop_assert_eq!(self.subject.raw.audit(name).await, ours);
+        }
+        Ok(())
+    }
+}
