@@ -2,13 +2,13 @@
 
 use std::{collections::HashSet, sync::Mutex};
 
-use idem_runtime::{Job, Mode, OnStale, Status};
+use idem_runtime::{Job, Mode};
 use idem_tests::table::Table;
 use stateright::{Model, Property};
 
 use crate::{
     call::{At, Call, Next, Step, Told},
-    job::SECOND,
+    job::{FOREIGN_STALE_AFTER, SECOND},
     life::Flaw,
     mutant::Mutant,
     person::Deed,
@@ -158,9 +158,8 @@ impl Protocol {
     fn others_actions(&self, state: &State, actions: &mut Vec<Action>) {
         for key in 0..self.keys {
             let Some(row) = state.table.read(state.now, KEYS[key]) else { continue };
-            let alerts = row.on_stale.as_deref() == Some(OnStale::Alert.as_str());
-            let stale = row.status == Status::Processing && row.lease_until.is_some_and(|end| end <= row.now);
-            if state.left.watches > 0 && alerts && stale {
+            let stale = row.waits_for_review() && row.stale_at(FOREIGN_STALE_AFTER) <= row.now;
+            if state.left.watches > 0 && stale {
                 actions.push(Action::Watch { key });
             }
             if state.left.deeds > 0 {

@@ -3,7 +3,8 @@
 //! It begins with a stale claim of policy alert. Watchers (a call that meets the claim does as they do) turn it over for
 //! review by a write that names the version they saw; who changed the row calls the hook, and then marks the row as told.
 //! A row that stays unmarked and unchanged for long is told again by whoever first moves its lease on by a microsecond,
-//! which makes it another version for all others. A living teller moves it on as well while its hook runs.
+//! which makes it another version for all others. A living teller moves it on as well while its hook runs, and with its
+//! mark.
 //!
 //! Time is in rounds: in each, every living teller writes at least once, and patience is a number of them.
 
@@ -47,7 +48,7 @@ struct Bound {
     deaths: u8,
     /// Heartbeats of the holder, who was silent for a while and goes on.
     beats: u8,
-    /// Flags and marks whose answer is lost.
+    /// Writes whose answer is lost.
     losses: u8,
     /// Whether the holder may complete, and a person decide.
     ends: bool,
@@ -66,8 +67,8 @@ enum Mutant {
     MarksOnce,
     /// A teller does nothing for the row while its hook runs.
     RingsInSilence,
-    /// Who lost patience does not look again before it tells.
-    RetellsFromAnOldLook,
+    /// The mark leaves the row in the version that others saw.
+    MarksInPlace,
     /// Nobody tells again.
     NeverRetells,
 }
@@ -133,9 +134,9 @@ fn moved_on(row: &Row) -> Replace {
     replace
 }
 
-/// The row under review, as one of which a person was told.
+/// The row under review, moved on, as one of which a person was told.
 fn marked(row: &Row) -> Replace {
-    let mut replace = restated(&Arc::from(KEY), row, Status::NeedsReview);
+    let mut replace = moved_on(row);
     replace.row.alerted = Moment::In(std::time::Duration::ZERO);
     replace
 }
@@ -160,7 +161,7 @@ impl Model for Telling {
             }
             if self.can_go(state, it) {
                 actions.push(Action::Go { watcher, lost: false });
-                if state.left.losses > 0 && matches!(it.at, At::Flagging(_) | At::Marking(_)) {
+                if state.left.losses > 0 && !matches!(it.at, At::Ringing(_)) {
                     actions.push(Action::Go { watcher, lost: true });
                 }
             }

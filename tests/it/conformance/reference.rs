@@ -23,7 +23,7 @@ use super::{
 const STATUSES: [&str; 6] = ["processing", "completed", "failed", "released", "needs_review", "paused"];
 
 /// How many histories of a store are compared. They are the same in every run.
-const HISTORIES: u32 = 24;
+const HISTORIES: u32 = 64;
 
 pub(super) async fn any_history_of_writes_reads_as_the_references(s: &Subject) {
     let config = Config { cases: HISTORIES, failure_persistence: None, ..Config::default() };

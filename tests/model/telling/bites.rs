@@ -41,8 +41,8 @@ fn the_checker_finds_a_teller_that_is_silent_while_its_hook_runs() {
 }
 
 #[test]
-fn the_checker_finds_a_retelling_from_an_old_look() {
-    finds(Mutant::RetellsFromAnOldLook, ONCE, BOUND);
+fn the_checker_finds_a_mark_that_leaves_the_version_as_it_is() {
+    finds(Mutant::MarksInPlace, ONCE, BOUND);
 }
 
 #[test]

@@ -24,11 +24,10 @@ pub(super) enum At {
     Idle,
     /// It saw this stale claim, and will flag it.
     Flagging(Row),
-    /// It waits for somebody else to tell of this row, which is as it is since a round, and it looked in another.
+    /// It waits for somebody else to tell of this row, which it saw first in a round.
     Waiting {
         seen: Row,
         since: u8,
-        looked: u8,
     },
     /// Its hook is being called for this row.
     Ringing(Row),
@@ -46,16 +45,16 @@ impl Ord for At {
 
 impl At {
     fn rank(&self) -> impl Ord {
-        let (rank, row, since, looked) = match self {
-            Self::Idle => (0, None, 0, 0),
-            Self::Flagging(row) => (1, Some(row), 0, 0),
-            Self::Waiting { seen, since, looked } => (2, Some(seen), *since, *looked),
-            Self::Ringing(row) => (3, Some(row), 0, 0),
-            Self::Marking(row) => (4, Some(row), 0, 0),
-            Self::Dead => (5, None, 0, 0),
+        let (rank, row, since) = match self {
+            Self::Idle => (0, None, 0),
+            Self::Flagging(row) => (1, Some(row), 0),
+            Self::Waiting { seen, since } => (2, Some(seen), *since),
+            Self::Ringing(row) => (3, Some(row), 0),
+            Self::Marking(row) => (4, Some(row), 0),
+            Self::Dead => (5, None, 0),
         };
         let row = row.map(|row| (row.status.as_str().to_owned(), row.fence, row.lease_until, row.alerted_at));
-        (rank, row, since, looked)
+        (rank, row, since)
     }
 }
 
@@ -79,10 +78,10 @@ impl Telling {
         let it = &mut state.watchers[watcher];
         it.at = match std::mem::take(&mut it.at) {
             _ if is_stale(&row) => At::Flagging(row),
-            At::Waiting { seen, since, .. } if is_untold(&row) && seen.version() == row.version() => {
-                At::Waiting { seen: row, since, looked: round }
+            At::Waiting { seen, since } if is_untold(&row) && seen.version() == row.version() => {
+                At::Waiting { seen: row, since }
             }
-            _ if is_untold(&row) => At::Waiting { seen: row, since: round, looked: round },
+            _ if is_untold(&row) => At::Waiting { seen: row, since: round },
             _ => At::Idle,
         };
     }
@@ -91,9 +90,8 @@ impl Telling {
         match &it.at {
             At::Idle | At::Dead => false,
             At::Flagging(_) | At::Ringing(_) | At::Marking(_) => true,
-            At::Waiting { since, looked, .. } => {
-                let fresh = *looked == state.round || self.mutant == Some(Mutant::RetellsFromAnOldLook);
-                fresh && self.mutant != Some(Mutant::NeverRetells) && state.round - since >= PATIENCE
+            At::Waiting { since, .. } => {
+                self.mutant != Some(Mutant::NeverRetells) && state.round - since >= PATIENCE
             }
         }
     }
@@ -103,7 +101,7 @@ impl Telling {
         let at = std::mem::take(&mut state.watchers[watcher].at);
         let next = match at {
             At::Flagging(seen) => self.flag(state, &seen, lost),
-            At::Waiting { seen, .. } => self.retell(state, seen),
+            At::Waiting { seen, .. } => self.retell(state, seen, lost),
             At::Ringing(row) if self.mutant == Some(Mutant::MarksFirst) => {
                 state.replace(&marked(&row));
                 At::Marking(row)
@@ -131,8 +129,8 @@ impl Telling {
 
     fn flag(&self, state: &mut State, seen: &Row, lost: bool) -> At {
         let done = state.replace(&restated(&Arc::from(KEY), seen, Status::NeedsReview));
-        let rings =
-            done.changed || (self.mutant == Some(Mutant::RingsWhereItIsFlagged) && written(&done.answer));
+        let flagged = self.mutant == Some(Mutant::RingsWhereItIsFlagged) && found_flagged(&done.answer);
+        let rings = done.changed || flagged;
         match state.row() {
             Some(row) if rings && !lost => At::Ringing(row),
             _ => At::Idle,
@@ -140,20 +138,24 @@ impl Telling {
     }
 
     /// Tells again, if it is the one that moves the row on.
-    fn retell(&self, state: &mut State, seen: Row) -> At {
+    fn retell(&self, state: &mut State, seen: Row, lost: bool) -> At {
         if self.mutant == Some(Mutant::RetellsUnasked) {
             return At::Ringing(seen);
         }
         let done = state.replace(&moved_on(&seen));
         match state.row() {
-            Some(row) if done.changed => At::Ringing(row),
+            Some(row) if done.changed && !lost => At::Ringing(row),
             _ => At::Idle,
         }
     }
 
     /// Marks the row, or looks what became of it.
     fn mark(&self, state: &mut State, row: &Row, lost: bool) -> At {
-        let done = state.replace(&marked(row));
+        let mut mark = marked(row);
+        if self.mutant == Some(Mutant::MarksInPlace) {
+            mark.row.lease = row.lease_until.into();
+        }
+        let done = state.replace(&mark);
         match state.row() {
             Some(row) if lost && is_untold(&row) => At::Marking(row),
             Some(row) if !done.changed && is_untold(&row) && self.mutant != Some(Mutant::MarksOnce) => {
@@ -178,6 +180,6 @@ fn same(now: &Version, then: &Version) -> bool {
     (&now.status, &now.owner, now.fence) == (&then.status, &then.owner, then.fence)
 }
 
-fn written(answer: &Answer) -> bool {
-    matches!(answer, Answer::Written { .. })
+fn found_flagged(answer: &Answer) -> bool {
+    matches!(answer, Answer::Found(row) if row.status == Status::NeedsReview)
 }

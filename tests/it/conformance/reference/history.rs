@@ -1,10 +1,14 @@
 //! A history of writes, each made to a store and to the reference, in the numbers of each.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use idem_runtime::{
-    record::Record,
-    store::{Answer, Audit, Finish, Insert, NewRow, Renew, Renewal, Replace},
+    record::{Record, Status},
+    store::{Answer, Audit, Finish, Insert, NewRow, Renew, Renewal, Replace, Watch},
 };
 use idem_tests::table::{Row, Table};
 use proptest::{prop_assert, prop_assert_eq, test_runner::TestCaseError};
@@ -14,7 +18,7 @@ use super::{
         rows::{self, at_rest, gist, shape},
         subject::Subject,
     },
-    step::{Step, Whose},
+    step::{KEYS, Step, Whose},
 };
 
 /// When the reference's clock begins.
@@ -37,7 +41,7 @@ enum Write {
 /// What came of the history so far.
 struct History<'a> {
     subject: &'a Subject,
-    keys: [Arc<str>; 3],
+    keys: [Arc<str>; KEYS],
     reference: Table,
     /// The reference's clock.
     now: i64,
@@ -58,7 +62,7 @@ pub(super) async fn compare(subject: &Subject, number: usize, steps: Vec<Step>) 
     while subject.store.purge(1000).await.expect("a purge") > 0 {}
     let mut history = History {
         subject,
-        keys: ["a", "b", "c"].map(|name| format!("{number}:{name}").into()),
+        keys: ["a", "b"].map(|name| format!("{number}:{name}").into()),
         reference: Table::default(),
         now: NOW,
         seen: Vec::new(),
@@ -72,6 +76,7 @@ pub(super) async fn compare(subject: &Subject, number: usize, steps: Vec<Step>) 
         history.now += 1_000_000;
         history.take(step).await?;
         history.read().await?;
+        history.watch().await?;
     }
     history.read_audit().await
 }
@@ -79,6 +84,11 @@ pub(super) async fn compare(subject: &Subject, number: usize, steps: Vec<Step>) 
 /// One of the last things that were remembered.
 fn back<T>(remembered: &[T], by: usize) -> Option<&T> {
     remembered.len().checked_sub(by + 1).map(|at| &remembered[at])
+}
+
+fn is_watched(row: &Record, watch: &Watch) -> bool {
+    let stale = row.waits_for_review() && row.stale_at(watch.foreign_stale_after) <= row.now;
+    stale || (watch.untold && row.status == Status::NeedsReview && row.alerted_at.is_none())
 }
 
 impl History<'_> {
@@ -259,6 +269,21 @@ impl History<'_> {
                 self.seen.push((key, seen));
             }
             self.rows.insert(key, (theirs, ours));
+        }
+        Ok(())
+    }
+
+    /// Compares what a watcher finds.
+    async fn watch(&self) -> Compared {
+        let (foreign_stale_after, limit) = (Duration::ZERO, 10_000);
+        for untold in [true, false] {
+            let watch = Watch { foreign_stale_after, untold, limit };
+            let found = self.subject.store.watch(&watch).await.expect("an answer");
+            let found: BTreeSet<String> = found.into_iter().map(|row| row.key).collect();
+            for key in &self.keys {
+                let ours = self.reference.read(self.now, key).is_some_and(|row| is_watched(&row, &watch));
+                prop_assert_eq!(found.contains(&**key), ours, "{}", key);
+            }
         }
         Ok(())
     }
