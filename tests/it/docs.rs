@@ -68,11 +68,15 @@ fn functions() -> BTreeSet<String> {
 #[test]
 fn each_test_that_a_document_names_exists() {
     const SUITES: [&str; 10] = [
+<<<<<<< HEAD
         "deaths::",
+=======
+>>>>>>> b5d8d13 (The model in the guarantees)
         "conformance::",
         "cases::",
         "transact::",
         "examples::",
+        "model::",
         "python::",
         "record::tests::",
         "key::tests::",
