@@ -68,20 +68,16 @@ fn functions() -> BTreeSet<String> {
 #[test]
 fn each_test_that_a_document_names_exists() {
     const SUITES: [&str; 10] = [
-<<<<<<< HEAD
-        "deaths::",
-=======
->>>>>>> b5d8d13 (The model in the guarantees)
-        "conformance::",
+        "breaks::",
         "cases::",
-        "transact::",
+        "conformance::",
+        "deaths::",
         "examples::",
+        "kit::",
         "model::",
         "python::",
-        "record::tests::",
-        "key::tests::",
-        "key::laws::",
-        "expand::tests::",
+        "transact::",
+        "watching::",
     ];
     let functions = functions();
     let mut named = 0;

@@ -69,7 +69,8 @@ fn the_checker_finds_a_purge_that_forgets_the_fences() {
 #[test]
 fn the_checker_finds_a_floor_that_is_the_last_rows() {
     let purged = Bound { ticks: 2, backs: 1, purges: true, beats: false, ..BOUND };
-    let protocol = Protocol { keys: 2, ..Protocol::new(&[&job::RETRY_TTL], purged) };
+    let protocol =
+        Protocol { keys: 2, only_the_dead_lapse: true, ..Protocol::new(&[&job::RETRY_TTL], purged) };
     finds(Mutant::FloorsByTheLastRow, Flaw::FenceShared.invariant(), protocol);
 }
 

@@ -4,12 +4,11 @@ use idem_runtime::{Mode, OnError};
 use idem_tests::table::Row;
 
 use crate::{
-    job::{is_strict, verdicts},
-    life::Flaw,
+    job::verdicts,
     mutant::Mutant,
     protocol::Protocol,
     state::State,
-    write::{End, Execution, FOUND_BY_THE_PROBE, Heard, SAID_BY_A_PERSON, Verdict, Write, result_of},
+    write::{End, Execution, FOUND_BY_THE_PROBE, Heard, Verdict, Write, result_of},
 };
 
 /// How many claims a call tries before it answers that the key is busy.
@@ -45,7 +44,7 @@ pub(crate) enum At {
     /// It sent this, and has no answer.
     Unsure(Write),
     /// It asked without a claim, and was told that the effect did not happen.
-    Told(Row),
+    Answered(Row),
 }
 
 /// A step of a call.
@@ -93,8 +92,10 @@ impl Call {
     /// The execution that a heartbeat renews the lease of.
     pub(crate) fn beats(&self) -> Option<Execution> {
         match &self.at {
-            At::Asking(of) | At::Held(of) | At::Did(of) => Some(*of),
-            At::Unsure(Write::Finish { of, .. } | Write::Review { of }) => Some(*of),
+            At::Asking(of)
+            | At::Held(of)
+            | At::Did(of)
+            | At::Unsure(Write::Finish { of, .. } | Write::Review { of }) => Some(*of),
             _ => None,
         }
     }
@@ -116,7 +117,9 @@ impl Protocol {
             At::Seen(row) if self.asks_first() && self.verdict(row, call.job) == Verdict::Ask => {
                 if state.lives[call.key].effects == 0 { vec![Step::Ask { knows: true }] } else { Vec::new() }
             }
-            At::Absent | At::Seen(_) | At::Told(_) | At::Recording { .. } | At::Unsure(_) => vec![Step::Send],
+            At::Absent | At::Seen(_) | At::Answered(_) | At::Recording { .. } | At::Unsure(_) => {
+                vec![Step::Send]
+            }
             At::Asking(_) => {
                 vec![Step::Ask { knows: true }, Step::Ask { knows: false }, Step::End(End::Held)]
             }
@@ -146,7 +149,7 @@ impl Protocol {
     pub(crate) fn write(&self, call: &mut Call, step: Step) -> Option<Write> {
         match (call.at.clone(), step) {
             (At::Absent, Step::Send) => Some(Write::Claim { owner: call.next_owner() }),
-            (At::Seen(seen) | At::Told(seen), Step::Send) => Some(match self.verdict(&seen, call.job) {
+            (At::Seen(seen) | At::Answered(seen), Step::Send) => Some(match self.verdict(&seen, call.job) {
                 Verdict::Flag => Write::Flag { seen },
                 _ => Write::Take { owner: call.next_owner(), seen },
             }),
@@ -171,7 +174,7 @@ impl Protocol {
                 At::Recording { over: None, completes: true }
             }
             (At::Clear, Step::End(_)) => At::Recording { over: None, completes: false },
-            (At::Seen(row), Step::Ask { .. }) => At::Told(row.clone()),
+            (At::Seen(row), Step::Ask { .. }) => At::Answered(row.clone()),
             (At::Asking(of), Step::Ask { knows: true }) if state.lives[call.key].effects == 0 => {
                 At::Held(*of)
             }
@@ -181,28 +184,6 @@ impl Protocol {
             (At::Asking(of), Step::Ask { knows: false }) => At::Unsure(Write::Review { of: *of }),
             _ => return None,
         })
-    }
-
-    fn effect(&self, state: &mut State, call: &Call, of: Option<Execution>) {
-        let life = &mut state.lives[call.key];
-        life.did |= 1 << call.delivery;
-        if of.is_some_and(|of| of.life != life.number) {
-            return;
-        }
-        let strict = is_strict(self.jobs[call.job]);
-        let fence = of.map_or(0, |of| of.fence);
-        let second = !life.freed && life.strict.is_some_and(|first| strict || first < fence);
-        let repeated = self.only_the_dead_lapse && life.effects > 0;
-        life.effects = (life.effects + 1).min(2);
-        if strict {
-            life.strict = Some(fence);
-        }
-        if second {
-            state.note(Flaw::SecondEffect);
-        }
-        if repeated {
-            state.note(Flaw::EffectDespiteAnswer);
-        }
     }
 
     /// What a call makes of the answer to a write.
@@ -224,8 +205,8 @@ impl Protocol {
             },
             (Write::Finish { of, end }, Heard::Written { .. }) => match end {
                 End::Completed | End::Happened => {
-                    self.accepted(state, call.key, of);
-                    self.acknowledge(state, call.key, &result(of, end));
+                    state.accepted(call.key, of);
+                    state.acknowledge(call.key, &result(of, end));
                     Next::Answers(Told::Done)
                 }
                 _ => Next::Answers(Told::Error),
@@ -246,7 +227,7 @@ impl Protocol {
             Heard::Found(row) if self.gives_way(&row, call.job, completes) => Some(row),
             Heard::Gone => None,
             _ if completes => {
-                self.acknowledge(state, call.key, &result_of(owner));
+                state.acknowledge(call.key, &result_of(owner));
                 return Next::Answers(Told::Done);
             }
             _ => return Next::Answers(Told::Error),
@@ -266,14 +247,14 @@ impl Protocol {
             Verdict::Run(_) | Verdict::Ask | Verdict::Flag if call.looks >= LOOKS => {
                 Next::Answers(Told::Busy)
             }
-            Verdict::Ask if matches!(call.at, At::Told(_)) => Next::At(At::Told(row)),
+            Verdict::Ask if matches!(call.at, At::Answered(_)) => Next::At(At::Answered(row)),
             Verdict::Run(_) | Verdict::Ask | Verdict::Flag => Next::At(At::Seen(row)),
             Verdict::Replay => {
-                self.acknowledge(state, call.key, row.result.as_deref().unwrap_or_default());
+                state.acknowledge(call.key, row.result.as_deref().unwrap_or_default());
                 Next::Answers(Told::Done)
             }
             Verdict::Busy if self.mutant == Some(Mutant::AcknowledgesABusyKey) => {
-                self.acknowledge(state, call.key, row.owner.as_deref().unwrap_or_default());
+                state.acknowledge(call.key, row.owner.as_deref().unwrap_or_default());
                 Next::Answers(Told::Done)
             }
             Verdict::Busy => Next::Answers(Told::Busy),
@@ -288,30 +269,6 @@ impl Protocol {
             At::Recording { over: None, completes: true }
         } else {
             At::Clear
-        }
-    }
-
-    fn accepted(&self, state: &mut State, key: usize, of: Execution) {
-        let life = &mut state.lives[key];
-        if of.life != life.number {
-            return;
-        }
-        life.completions += 1;
-        if life.completions > 1 {
-            state.note(Flaw::SecondCompletion);
-        }
-    }
-
-    /// The queue is told that the job is done, with this result.
-    fn acknowledge(&self, state: &mut State, key: usize, result: &str) {
-        let did = state.lives[key].did;
-        let happened = match result {
-            SAID_BY_A_PERSON => true,
-            FOUND_BY_THE_PROBE => did != 0,
-            owner => owner.parse::<u16>().is_ok_and(|owner| did & (1 << (owner / 10)) != 0),
-        };
-        if !happened {
-            state.note(Flaw::SilentSuccess);
         }
     }
 }

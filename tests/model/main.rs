@@ -8,7 +8,7 @@
 //!
 //! - [`protocol`]: what can happen, as actions of a [`stateright::Model`]; [`state`]: what there is.
 //! - [`call`], [`write`], [`person`]: the parts of it, each as the runtime has it.
-//! - [`life`]: the history that the invariants speak of, and the invariants in words.
+//! - [`life`]: the history that the invariants speak of, and the invariants in words; [`witness`]: where they are checked.
 //! - [`sight`]: what a configuration has to come to, so that its invariants do not hold for want of trouble.
 //! - [`recovery`]: that no key is wedged.
 //! - [`telling`]: the protocol of alerts, a model of its own.
@@ -29,4 +29,5 @@ mod recovery;
 mod sight;
 mod state;
 mod telling;
+mod witness;
 mod write;

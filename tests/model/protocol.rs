@@ -1,9 +1,8 @@
 //! What can happen, as the actions of a model.
 
-use std::{collections::HashSet, sync::Mutex};
+use std::sync::Mutex;
 
 use idem_runtime::{Job, Mode};
-use idem_tests::table::Table;
 use stateright::{Model, Property};
 
 use crate::{
@@ -12,6 +11,7 @@ use crate::{
     life::Flaw,
     mutant::Mutant,
     person::Deed,
+    recovery::Recovered,
     sight::Sight,
     state::{Bound, KEYS, State, spend},
     write::{Sent, Write},
@@ -32,8 +32,7 @@ pub(crate) struct Protocol {
     pub(crate) mutant: Option<Mutant>,
     /// What the configuration must come to, or its invariants hold for want of anything that could break them.
     pub(crate) sights: &'static [Sight],
-    /// The tables from which a key was found to go on.
-    pub(crate) recovered: Mutex<HashSet<(Table, i64)>>,
+    pub(crate) recovered: Mutex<Recovered>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -109,13 +108,13 @@ impl Protocol {
             None => Next::At(self.clear()),
             Some(row) => self.meet(state, &call, row),
         };
-        settle(state, call, next)
+        settle(state, &call, next)
     }
 
     /// A step of a call that was taken out of the state; what the queue is told if that was its last.
     pub(crate) fn go(&self, state: &mut State, call: Call, step: Step, lost: bool) -> Option<Told> {
         match self.act(state, &call, step) {
-            Some(at) => settle(state, call, Next::At(at)),
+            Some(at) => settle(state, &call, Next::At(at)),
             None => self.send(state, call, step, lost),
         }
     }
@@ -125,11 +124,11 @@ impl Protocol {
         let sent = Sent { key: call.key, job: call.job, write: write.clone() };
         if lost {
             state.late.push(sent);
-            return settle(state, call, Next::At(At::Unsure(write)));
+            return settle(state, &call, Next::At(At::Unsure(write)));
         }
         let heard = self.arrive(state, &sent);
         let next = self.hear(state, &call, write, heard);
-        settle(state, call, next)
+        settle(state, &call, next)
     }
 
     /// Whether the leases that run may end.
@@ -142,7 +141,7 @@ impl Protocol {
         let losses = state.left.losses > 0;
         for step in self.steps(state, call) {
             actions.push(Action::Go { delivery, step, lost: false });
-            if losses && self.write(&mut call.clone(), step).is_some() && !matches!(call.at, At::Unsure(_)) {
+            if losses && self.write(&mut call.clone(), step).is_some() {
                 actions.push(Action::Go { delivery, step, lost: true });
             }
         }
@@ -156,10 +155,10 @@ impl Protocol {
     }
 
     fn others_actions(&self, state: &State, actions: &mut Vec<Action>) {
-        for key in 0..self.keys {
-            let Some(row) = state.table.read(state.now, KEYS[key]) else { continue };
-            let stale = row.waits_for_review() && row.stale_at(FOREIGN_STALE_AFTER) <= row.now;
-            if state.left.watches > 0 && stale {
+        for (key, name) in KEYS.iter().enumerate().take(self.keys) {
+            let Some(row) = state.table.read(state.now, name) else { continue };
+            let watched = row.waits_for_review() && row.stale_at(FOREIGN_STALE_AFTER) <= row.now;
+            if state.left.watches > 0 && watched {
                 actions.push(Action::Watch { key });
             }
             if state.left.deeds > 0 {
@@ -178,11 +177,11 @@ impl Protocol {
 }
 
 /// Puts a call back where it goes on.
-fn settle(state: &mut State, call: Call, next: Next) -> Option<Told> {
+fn settle(state: &mut State, call: &Call, next: Next) -> Option<Told> {
     match next {
         Next::At(at) => {
             let place = state.calls.partition_point(|other| other.delivery < call.delivery);
-            state.calls.insert(place, Call { at, ..call });
+            state.calls.insert(place, Call { at, ..call.clone() });
             None
         }
         Next::Answers(told) => Some(told),

@@ -1,5 +1,10 @@
 //! That no key is wedged: whatever state it is in, workers that live and a person who decides bring it to its end.
 
+use std::{
+    collections::{HashMap, HashSet},
+    sync::MutexGuard,
+};
+
 use idem_tests::table::Table;
 
 use crate::{
@@ -15,17 +20,21 @@ use crate::{
 /// More than enough: a claim ends, the key is reviewed, it runs.
 const DELIVERIES: u8 = 6;
 
+/// The tables, at their times, from which every key was found to go on.
+pub(crate) type Recovered = HashMap<i64, HashSet<Table>>;
+
 impl Protocol {
     /// Whether from here on a key ends once all that was under way is dead, and faults are over.
     pub(crate) fn goes_on(&self, state: &State) -> bool {
-        let place = (state.table.clone(), state.now);
-        let known = |known: &std::collections::HashSet<(Table, i64)>| known.contains(&place);
-        if self.recovered.lock().is_ok_and(|recovered| known(&recovered)) {
+        let known = |recovered: MutexGuard<'_, Recovered>| {
+            recovered.get(&state.now).is_some_and(|tables| tables.contains(&state.table))
+        };
+        if self.recovered.lock().is_ok_and(known) {
             return true;
         }
         let ends = (0..self.keys).all(|key| (0..self.jobs.len()).all(|job| self.ends(state, key, job)));
         if ends && let Ok(mut recovered) = self.recovered.lock() {
-            recovered.insert(place);
+            recovered.entry(state.now).or_default().insert(state.table.clone());
         }
         ends
     }
@@ -75,6 +84,6 @@ fn calm(call: &Call) -> Step {
         At::Held(_) | At::Clear => Step::Effect,
         At::Did(_) => Step::End(End::Completed),
         At::Asking(_) => Step::Ask { knows: true },
-        At::Seen(_) | At::Absent | At::Told(_) | At::Recording { .. } | At::Unsure(_) => Step::Send,
+        At::Seen(_) | At::Absent | At::Answered(_) | At::Recording { .. } | At::Unsure(_) => Step::Send,
     }
 }

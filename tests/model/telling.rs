@@ -189,12 +189,12 @@ impl Model for Telling {
         let mut state = last.clone();
         let fence = last.row().map_or(0, |row| row.fence);
         match action {
-            Action::Look(watcher) => self.look(&mut state, watcher),
+            Action::Look(watcher) => state.look(watcher),
             Action::Go { watcher, lost } => {
                 self.go(&mut state, watcher, lost);
                 state.left.losses -= u8::from(lost);
             }
-            Action::MoveOn(watcher) => self.move_on(&mut state, watcher),
+            Action::MoveOn(watcher) => state.move_on(watcher),
             Action::Die(watcher) => {
                 state.excuses += u8::from(state.watchers[watcher].is_telling());
                 state.watchers[watcher] = Watcher { at: At::Dead, wrote: false };
@@ -262,7 +262,7 @@ impl Telling {
             }
             for watcher in 0..state.watchers.len() {
                 match state.watchers[watcher].at {
-                    At::Idle | At::Waiting { .. } => self.look(&mut state, watcher),
+                    At::Idle | At::Waiting { .. } => state.look(watcher),
                     _ => {}
                 }
                 let it = state.watchers[watcher].clone();

@@ -11,7 +11,6 @@ use idem_tests::table::{Done, Row};
 
 use crate::{
     job::{FOREIGN_STALE_AFTER, RELEASED_FOR},
-    life::Flaw,
     mutant::Mutant,
     person::Deed,
     protocol::Protocol,
@@ -162,12 +161,12 @@ impl Protocol {
             },
             Write::Renew { of } => return self.renew(state, key.clone(), job, *of, standing),
             Write::Record { owner, over, completes } => {
-                self.record(state, key.clone(), job, *owner, over.as_ref(), *completes)
+                record(state, key.clone(), job, *owner, over.as_ref(), *completes)
             }
             Write::Decide { seen, deed, force } => return deed.done(state, &key, seen, *force),
         };
         if done.changed && self.mutant == Some(Mutant::FencesByTheClockAlone) {
-            self.fence_by_the_clock(state, sent, &key);
+            fence_by_the_clock(state, sent, &key);
         }
         heard(done.answer)
     }
@@ -234,142 +233,10 @@ impl Protocol {
         }
     }
 
-    fn record(
-        &self,
-        state: &mut State,
-        key: Arc<str>,
-        job: &Job,
-        owner: u8,
-        over: Option<&Row>,
-        completes: bool,
-    ) -> Done {
-        let status = if completes { Status::Completed } else { Status::Failed };
-        let result = completes.then(|| result_of(owner));
-        let row = NewRow {
-            result,
-            expires: Moment::from(job.retention()),
-            lease: Moment::Never,
-            status,
-            on_stale: None,
-            ..claim(job, owner, 1, 0)
-        };
-        let Some(over) = over else { return state.table.insert(state.now, &Insert { key, row }) };
-        let expired = !matches!(over.status, Status::Released | Status::Processing);
-        let replace = Replace {
-            key,
-            expected: over.version(),
-            row: NewRow {
-                attempt: if expired { 1 } else { over.attempt + 1 },
-                takeovers: over.takeovers,
-                ..row
-            },
-            raise_fence: true,
-            renew_birth: expired,
-            audit: None,
-        };
-        state.table.replace(state.now, &replace)
-    }
-
     /// Whether the ending of a `record_after` body replaces the row it finds.
     pub(crate) fn gives_way(&self, row: &Row, job: usize, completes: bool) -> bool {
         gives_way(row, row.now, completes, self.jobs[job])
             || self.mutant == Some(Mutant::RecordsOverACompletion)
-    }
-
-    fn fence_by_the_clock(&self, state: &mut State, sent: &Sent, key: &Arc<str>) {
-        let claims = matches!(sent.write, Write::Claim { .. } | Write::Take { .. });
-        if claims {
-            let now = state.now;
-            state.table.tamper(key, |row| row.fence = now);
-        }
-    }
-
-    /// What the history says of a write that changed a row.
-    fn witness(&self, state: &mut State, sent: &Sent, before: Option<&Row>, after: Option<&Row>) {
-        let key = sent.key;
-        if let (Some(before), Some(after)) = (before, after) {
-            if after.fence < before.fence {
-                state.note(Flaw::FenceFell);
-            }
-            let same = after.status == Status::Completed && after.result == before.result;
-            if before.status == Status::Completed && !same && !self.may_change_a_completion(sent) {
-                state.note(Flaw::CompletionChanged);
-            }
-        }
-        let fence = after.map_or(0, |row| row.fence);
-        let highest = state.lives[key].highest;
-        match &sent.write {
-            Write::Claim { owner } => {
-                state.lives[key].holder = Some(*owner);
-                if fence <= highest {
-                    state.note(Flaw::FenceShared);
-                }
-            }
-            Write::Take { owner, seen } => {
-                let verdict = self.verdict(seen, sent.job);
-                if verdict == Verdict::Run(Standing::Expired) {
-                    state.lives[key].ends();
-                }
-                let stale = verdict == Verdict::Run(Standing::Stale);
-                if stale && before.is_some_and(|row| row.on_stale.as_deref() == Some(OnStale::Alert.as_str()))
-                {
-                    state.note(Flaw::AlertTakenOver);
-                }
-                state.lives[key].holder = Some(*owner);
-                if fence <= highest {
-                    state.note(Flaw::FenceShared);
-                }
-            }
-            Write::Record { over, .. } => {
-                let over = over.as_ref();
-                if over.is_some_and(|row| !matches!(row.status, Status::Processing | Status::Released)) {
-                    state.lives[key].ends();
-                }
-                state.lives[key].holder = None;
-                if fence <= highest {
-                    state.note(Flaw::FenceShared);
-                }
-            }
-            Write::Finish { of, .. } => {
-                self.holds(state, key, *of);
-                state.lives[key].holder = None;
-            }
-            Write::Renew { of } | Write::Review { of } => self.holds(state, key, *of),
-            Write::Flag { .. } => {}
-            Write::Decide { seen, deed, force } => {
-                let life = &mut state.lives[key];
-                match deed {
-                    Deed::Forget => life.ends(),
-                    Deed::Complete | Deed::Retry | Deed::Fail => {
-                        life.freed |= *force || *deed == Deed::Retry;
-                        if before.is_some_and(|row| row.status == Status::Completed) {
-                            life.completions = 0;
-                        }
-                        if Deed::raises_fence(seen, *force) {
-                            life.holder = None;
-                        }
-                    }
-                }
-            }
-        }
-        let life = &mut state.lives[key];
-        life.highest = life.highest.max(fence);
-    }
-
-    fn holds(&self, state: &mut State, key: usize, of: Execution) {
-        if state.lives[key].holder != Some(of.owner) {
-            state.note(Flaw::ZombieWrote);
-        }
-    }
-
-    fn may_change_a_completion(&self, sent: &Sent) -> bool {
-        let past_ttl = |row: &Row| row.expires_at.is_some_and(|end| end <= row.now);
-        match &sent.write {
-            Write::Decide { force, .. } => *force,
-            Write::Take { seen, .. } => past_ttl(seen),
-            Write::Record { over, .. } => over.as_ref().is_some_and(past_ttl),
-            _ => false,
-        }
     }
 }
 
@@ -453,5 +320,44 @@ pub(crate) fn heard(answer: Answer) -> Heard {
         Answer::Written { fence } => Heard::Written { fence },
         Answer::Found(record) => Heard::Found(Row::new(*record)),
         Answer::Gone => Heard::Gone,
+    }
+}
+
+fn record(
+    state: &mut State,
+    key: Arc<str>,
+    job: &Job,
+    owner: u8,
+    over: Option<&Row>,
+    completes: bool,
+) -> Done {
+    let status = if completes { Status::Completed } else { Status::Failed };
+    let result = completes.then(|| result_of(owner));
+    let row = NewRow {
+        result,
+        expires: Moment::from(job.retention()),
+        lease: Moment::Never,
+        status,
+        on_stale: None,
+        ..claim(job, owner, 1, 0)
+    };
+    let Some(over) = over else { return state.table.insert(state.now, &Insert { key, row }) };
+    let expired = !matches!(over.status, Status::Released | Status::Processing);
+    let replace = Replace {
+        key,
+        expected: over.version(),
+        row: NewRow { attempt: if expired { 1 } else { over.attempt + 1 }, takeovers: over.takeovers, ..row },
+        raise_fence: true,
+        renew_birth: expired,
+        audit: None,
+    };
+    state.table.replace(state.now, &replace)
+}
+
+fn fence_by_the_clock(state: &mut State, sent: &Sent, key: &Arc<str>) {
+    let claims = matches!(sent.write, Write::Claim { .. } | Write::Take { .. });
+    if claims {
+        let now = state.now;
+        state.table.tamper(key, |row| row.fence = now);
     }
 }

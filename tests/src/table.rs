@@ -247,7 +247,7 @@ fn written(key: &Arc<str>, row: &NewRow, fence: i64, created_at: i64, now: i64) 
         Moment::At(time) => Some(time),
     };
     let mut record = blank().clone();
-    record.key = key.as_ref().to_owned();
+    record.key = key.as_ref().into();
     record.completed_at = (row.status == Status::Completed).then_some(now);
     record.lease_until = at(row.lease);
     record.expires_at = at(row.expires);

@@ -70,12 +70,12 @@ impl Watcher {
     }
 }
 
-impl Telling {
+impl State {
     /// Reads the row, and makes up its mind.
-    pub(super) fn look(&self, state: &mut State, watcher: usize) {
-        let Some(row) = state.row() else { return };
-        let round = state.round;
-        let it = &mut state.watchers[watcher];
+    pub(super) fn look(&mut self, watcher: usize) {
+        let Some(row) = self.row() else { return };
+        let round = self.round;
+        let it = &mut self.watchers[watcher];
         it.at = match std::mem::take(&mut it.at) {
             _ if is_stale(&row) => At::Flagging(row),
             At::Waiting { seen, since } if is_untold(&row) && seen.version() == row.version() => {
@@ -86,6 +86,19 @@ impl Telling {
         };
     }
 
+    /// Writes for the row that its hook is being called for.
+    pub(super) fn move_on(&mut self, watcher: usize) {
+        let At::Ringing(row) = self.watchers[watcher].at.clone() else { return };
+        let changed = self.replace(&moved_on(&row)).changed;
+        let it = &mut self.watchers[watcher];
+        it.wrote |= changed;
+        if let Some(now) = self.table.read(super::NOW, KEY) {
+            it.at = if same(&now.version(), &row.version()) { At::Ringing(now) } else { At::Ringing(row) };
+        }
+    }
+}
+
+impl Telling {
     pub(super) fn can_go(&self, state: &State, it: &Watcher) -> bool {
         match &it.at {
             At::Idle | At::Dead => false,
@@ -162,16 +175,6 @@ impl Telling {
                 At::Marking(row)
             }
             _ => At::Idle,
-        }
-    }
-
-    pub(super) fn move_on(&self, state: &mut State, watcher: usize) {
-        let At::Ringing(row) = state.watchers[watcher].at.clone() else { return };
-        let changed = state.replace(&moved_on(&row)).changed;
-        let it = &mut state.watchers[watcher];
-        it.wrote |= changed;
-        if let Some(now) = state.table.read(super::NOW, KEY) {
-            it.at = if same(&now.version(), &row.version()) { At::Ringing(now) } else { At::Ringing(row) };
         }
     }
 }
