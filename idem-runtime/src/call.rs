@@ -1,7 +1,7 @@
 //! The typed shell of one call: what the attribute's expansion hands over, and the few places that know the job's
 //! own types. Everything behind it is not generic.
 
-use std::{any::type_name, fmt::Display, future::Future, marker::PhantomData, ops::Deref};
+use std::{any::type_name, fmt::Display, future::Future, ops::Deref};
 
 use crate::{
     block_on::block_on,
@@ -103,7 +103,8 @@ where
 pub struct Call<R, T, E> {
     pub(crate) ticket: Box<Ticket>,
     pub(crate) edge: Edge<R, E>,
-    value: PhantomData<fn() -> T>,
+    /// What makes an answer of a value.
+    pub(crate) join: fn(T) -> R,
 }
 
 impl<R, T, E> std::fmt::Debug for Call<R, T, E> {
@@ -127,7 +128,7 @@ where
         },
         |returned, failed| inspect(returned, failed, Encoded::of),
     );
-    Call { ticket, edge, value: PhantomData }
+    Call { ticket, edge, join: |value| R::join(Ok(value)) }
 }
 
 /// A call whose result is not stored (`replay = false`).
@@ -138,7 +139,7 @@ where
 {
     let inspect =
         |returned, failed: &mut dyn FnMut(&R::Err)| inspect(returned, failed, |_| Encoded::Unwanted);
-    Call { ticket, edge: Edge::new(|_| None, inspect), value: PhantomData }
+    Call { ticket, edge: Edge::new(|_| None, inspect), join: |value| R::join(Ok(value)) }
 }
 
 /// Whether `T` is `()`, without asking `T: 'static`.
@@ -175,6 +176,7 @@ impl<R, E> Edge<R, E> {
     pub(crate) fn answer(&self, admission: Admission) -> Result<Box<Execution>, R> {
         match admission {
             Admission::Run(execution) => Ok(execution),
+            Admission::Ask(execution) => Err((self.refuse)(execution.unasked())),
             Admission::Refused(refusal) => Err((self.refuse)(refusal.report())),
             Admission::Completed(completed) => Err(match (self.replay)(completed.result()) {
                 Some(Ok(answer)) => {
@@ -223,7 +225,7 @@ where
 }
 
 #[inline(never)]
-fn admit_now(ticket: Box<Ticket>, place: &'static str) -> Admission {
+pub(crate) fn admit_now(ticket: Box<Ticket>, place: &'static str) -> Admission {
     block_on(run::admit(*ticket, place))
 }
 
@@ -257,10 +259,22 @@ where
     B: FnOnce() -> R,
 {
     let Call { ticket, edge, .. } = call;
-    let mut execution = match edge.answer(admit_now(ticket, type_name::<B>())) {
-        Ok(execution) => execution,
-        Err(answer) => return answer,
-    };
+    match edge.answer(admit_now(ticket, type_name::<B>())) {
+        Ok(execution) => attend_sync(&edge, execution, classify, body),
+        Err(answer) => answer,
+    }
+}
+
+/// Runs the body of an admitted call, and records what it left.
+pub(crate) fn attend_sync<R, E, B>(
+    edge: &Edge<R, E>,
+    mut execution: Box<Execution>,
+    classify: impl FnOnce(&E) -> Option<OnError>,
+    body: B,
+) -> R
+where
+    B: FnOnce() -> R,
+{
     let returned = execution.attend_sync(body);
     let (returned, ending) = edge.ending(returned, classify);
     match settle_now(execution, ending) {

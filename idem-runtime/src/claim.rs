@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::{
     error::Error,
+    job::OnStale,
     key::hex,
     service::Service,
     store::{Ending, Finish},
@@ -101,12 +102,20 @@ pub(crate) struct Claim {
     owner: String,
     fence: i64,
     lease: Arc<Lease>,
+    /// Of a job that asks, and taken over: given back unasked, it is as stale as it was.
+    doubtful: bool,
     open: bool,
 }
 
 impl Claim {
     pub(crate) fn new(service: Service, key: Arc<str>, owner: String, fence: i64, lease: Lease) -> Self {
-        Self { service, key, owner, fence, lease: Arc::new(lease), open: true }
+        Self { service, key, owner, fence, lease: Arc::new(lease), doubtful: false, open: true }
+    }
+
+    /// With what its row says of the job's policy and of takeovers.
+    pub(crate) fn of_row(mut self, on_stale: Option<&str>, takeovers: i32) -> Self {
+        self.doubtful = takeovers > 0 && on_stale.map(OnStale::from_row) == Some(OnStale::Probe);
+        self
     }
 
     pub(crate) fn fence(&self) -> i64 {
@@ -138,6 +147,9 @@ impl Claim {
     }
 
     fn withdrawal(&self) -> Ending {
+        if self.doubtful {
+            return Ending::Held { error: None };
+        }
         let purge_after = self.service.limits().released_for;
         Ending::Released { error: None, purge_after, withdrawn: true }
     }

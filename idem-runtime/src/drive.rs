@@ -14,23 +14,25 @@ use crate::{
     call::{Call, Edge},
     error::Error,
     job::OnError,
+    probe::Admitted,
     run::{self, Admission, Attendance, Ending, Execution, Ticket},
 };
 
 /// A future that knows nothing of the job's types.
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 pub(crate) struct Drive<R, E, C, B: Future> {
     edge: Edge<R, E>,
     classify: Option<C>,
-    body: Option<Pin<Box<B>>>,
-    returned: Option<R>,
+    body: Running<B>,
     stage: Stage,
 }
 
 enum Stage {
     Admitted(Boxed<Admission>),
     Attended(Attendance),
+    /// The answer is there, and no body runs.
+    Answered,
     /// What the body returned is the answer, if its record is not refused.
     Settled(Boxed<Option<Error>>),
     Over,
@@ -44,7 +46,21 @@ where
     pub(crate) fn new<T>(call: Call<R, T, E>, classify: C, body: Pin<Box<B>>, place: &'static str) -> Self {
         let Call { ticket, edge, .. } = call;
         let stage = Stage::Admitted(admission(ticket, place));
-        Self { edge, classify: Some(classify), body: Some(body), returned: None, stage }
+        Self { edge, classify: Some(classify), body: Running::new(body), stage }
+    }
+
+    /// A call that was admitted already.
+    pub(crate) fn admitted(admitted: Admitted<R, E>, classify: C, body: Pin<Box<B>>) -> Self {
+        let Admitted { edge, execution } = admitted;
+        let mut body = Running::new(body);
+        let stage = match execution {
+            Ok(execution) => Stage::Attended(execution.attend()),
+            Err(answer) => {
+                body.returned = Some(answer);
+                Stage::Answered
+            }
+        };
+        Self { edge, classify: Some(classify), body, stage }
     }
 
     #[inline(never)]
@@ -65,11 +81,11 @@ where
     #[inline(never)]
     fn settle(&mut self) -> Option<R> {
         let execution = self.take_execution()?;
-        let Some((returned, classify)) = self.returned.take().zip(self.classify.take()) else {
+        let Some((returned, classify)) = self.body.returned.take().zip(self.classify.take()) else {
             return Some((self.edge.refuse)(execution.dropped()));
         };
         let (returned, ending) = self.edge.ending(returned, classify);
-        self.returned = Some(returned);
+        self.body.returned = Some(returned);
         self.stage = Stage::Settled(settlement(execution, ending));
         None
     }
@@ -77,7 +93,7 @@ where
     #[inline(never)]
     fn answer(&mut self, refused: Option<Error>) -> Option<R> {
         self.stage = Stage::Over;
-        let returned = self.returned.take()?;
+        let returned = self.body.returned.take()?;
         Some(refused.map_or(returned, self.edge.refuse))
     }
 }
@@ -86,12 +102,7 @@ impl<R, E, C, B: Future> Drive<R, E, C, B> {
     /// Drops what there is of the body where it ran, and then gives the execution.
     fn take_execution(&mut self) -> Option<Box<Execution>> {
         match mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Attended(attendance) => {
-                let body = &mut self.body;
-                let left = body.is_some();
-                let mut drop_body = || *body = None;
-                Some(attendance.end(left.then_some(&mut drop_body)))
-            }
+            Stage::Attended(attendance) => Some(self.body.end(attendance)),
             other => {
                 self.stage = other;
                 None
@@ -100,18 +111,38 @@ impl<R, E, C, B: Future> Drive<R, E, C, B> {
     }
 }
 
-/// One poll of the body; whether it is over. It is dropped once its end is noted: whatever goes wrong in that, its effect
-/// may have happened.
-fn step<B: Future>(
-    body: &mut Option<Pin<Box<B>>>,
-    returned: &mut Option<B::Output>,
-    cx: &mut Context<'_>,
-) -> bool {
-    let Some(running) = body else { return true };
-    let Poll::Ready(value) = running.as_mut().poll(cx) else { return false };
-    *returned = Some(value);
-    true
+/// What runs in an execution, and what it returned.
+pub(crate) struct Running<F: Future> {
+    future: Option<Pin<Box<F>>>,
+    pub(crate) returned: Option<F::Output>,
 }
+
+impl<F: Future> Running<F> {
+    pub(crate) fn new(future: Pin<Box<F>>) -> Self {
+        Self { future: Some(future), returned: None }
+    }
+
+    /// Lets it go on; ready where it is over, or not to go on. It is dropped once its end is noted: whatever goes wrong
+    /// in that, its effect may have happened.
+    pub(crate) fn poll(&mut self, attendance: &mut Attendance, cx: &mut Context<'_>) -> Poll<()> {
+        attendance.poll(cx, &mut |cx| {
+            let Some(future) = &mut self.future else { return true };
+            let Poll::Ready(value) = future.as_mut().poll(cx) else { return false };
+            self.returned = Some(value);
+            true
+        })
+    }
+
+    /// Drops what there is of it where it ran, and then gives the execution.
+    pub(crate) fn end(&mut self, attendance: Attendance) -> Box<Execution> {
+        let left = self.future.is_some();
+        let mut drop_future = || self.future = None;
+        attendance.end(left.then_some(&mut drop_future))
+    }
+}
+
+/// Nothing in it is pinned in place.
+impl<F: Future> Unpin for Running<F> {}
 
 impl<R, E, C, B> Future for Drive<R, E, C, B>
 where
@@ -129,10 +160,10 @@ where
                     this.admit(admission)
                 }
                 Stage::Attended(attendance) => {
-                    let (body, returned) = (&mut this.body, &mut this.returned);
-                    ready!(attendance.poll(cx, &mut |cx| step(body, returned, cx)));
+                    ready!(this.body.poll(attendance, cx));
                     this.settle()
                 }
+                Stage::Answered => this.answer(None),
                 Stage::Settled(settlement) => {
                     let refused = ready!(settlement.as_mut().poll(cx));
                     this.answer(refused)
@@ -158,7 +189,7 @@ impl<R, E, C, B: Future> Drop for Drive<R, E, C, B> {
 }
 
 #[inline(never)]
-fn admission(ticket: Box<Ticket>, place: &'static str) -> Boxed<Admission> {
+pub(crate) fn admission(ticket: Box<Ticket>, place: &'static str) -> Boxed<Admission> {
     Box::pin(run::admit(*ticket, place))
 }
 

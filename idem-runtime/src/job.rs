@@ -32,7 +32,8 @@ impl Mode {
 pub enum OnStale {
     /// The next call takes the claim over and runs again.
     Retry,
-    /// The next call asks the outside world first. Rows can carry it; this version cannot ask, so it alerts.
+    /// The next call takes the claim over and asks the job's probe whether the effect happened, before anything runs.
+    /// A call of a job that has no probe alerts.
     Probe,
     /// The key needs review: a person decides.
     Alert,

@@ -74,6 +74,7 @@ mod key;
 mod metrics;
 mod outcome;
 mod point;
+mod probe;
 pub mod record;
 mod resolve;
 mod result;
@@ -97,6 +98,7 @@ pub use idem_macros::{KeyPart, idempotent};
 pub use job::{ErrorRule, Job, Mode, OnError, OnStale};
 pub use key::{Key, KeyPart, KeyWriter, refused};
 pub use outcome::{Outcome, with_outcome, with_outcome_sync};
+pub use probe::Probe;
 pub use record::{Record, Status};
 pub use resolve::{Forget, Resolution, Resolve, Resolved};
 pub use result::Stored;
@@ -114,6 +116,9 @@ pub mod __private {
         job::{ErrorRule, Job, OnStale},
         jobs::JobRef,
         key::{refused::Part, render},
+        probe::{
+            Admitted, admit, admit_sync, finish, finish_classified, finish_sync, finish_sync_classified,
+        },
         run::Ticket,
         transact::{Begun, Ended, Guard, tx_begin, tx_body, tx_body_classified, tx_end, tx_guard},
     };

@@ -12,7 +12,6 @@ pub enum Point {
     /// The worker may run the body (or its probe), and has not entered it.
     Claimed,
     /// A probe answered, and nothing was recorded of it.
-    #[allow(dead_code)]
     ProbeAnswered,
     /// The body waits for something.
     InBody,

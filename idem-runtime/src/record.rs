@@ -223,8 +223,19 @@ pub enum Standing {
     Released,
     /// A stale claim: its history goes on, as a takeover.
     Stale,
+    /// A stale claim of which nobody knows whether its effect happened: taken over as well, and asked about before
+    /// anything runs.
+    Doubtful,
     /// Somebody's claim, which `record_after` does not wait for.
     Claimed,
+}
+
+impl Standing {
+    /// Whether the claim takes the place of an execution that stopped half way.
+    #[must_use]
+    pub fn takes_over(self) -> bool {
+        matches!(self, Self::Stale | Self::Doubtful)
+    }
 }
 
 /// The decision table: what a call of `terms.job` does about `record` at the database's time `now`.
@@ -268,13 +279,16 @@ fn decide_claim(record: &Record, now: i64, terms: &Terms<'_>) -> Decision {
         return Decision::Busy { retry_after: Some(Duration::from_micros(left)) };
     }
     let theirs = record.on_stale.as_deref().map_or(OnStale::Retry, OnStale::from_row);
-    let policy = theirs.max(terms.job.stale_policy());
+    let ours = terms.job.stale_policy();
+    let policy = theirs.max(ours);
     let taken = u32::try_from(record.takeovers).unwrap_or(0);
-    let takes_over = terms.job.mode() == Mode::LockFirst && policy == OnStale::Retry;
-    if takes_over && record.owner.is_some() && taken < terms.job.takeover_limit() {
-        Decision::Run(Standing::Stale)
-    } else {
-        Decision::Flag
+    let may_take_over =
+        terms.job.mode() == Mode::LockFirst && record.owner.is_some() && taken < terms.job.takeover_limit();
+    match policy {
+        OnStale::Retry if may_take_over => Decision::Run(Standing::Stale),
+        // Only a job that has a probe can ask.
+        OnStale::Probe if may_take_over && ours == OnStale::Probe => Decision::Run(Standing::Doubtful),
+        _ => Decision::Flag,
     }
 }
 
@@ -293,261 +307,4 @@ pub fn gives_way(record: &Record, now: i64, completes: bool, job: &Job) -> bool 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: i64 = 1_700_000_000_000_000;
-    const FOREIGN: Duration = Duration::from_mins(15);
-    const AGE: i64 = 900_000_000;
-    const SHAPE: &str = "billing:<>:<>";
-
-    fn job(mode: Mode, policy: OnStale, limit: u32) -> Job {
-        let template = &["billing:", ":", ""];
-        let job = match mode {
-            Mode::LockFirst => Job::lock_first("charge", template, "app", "app.rs", 1),
-            Mode::RecordAfter => Job::record_after("charge", template, "app", "app.rs", 1),
-            Mode::Transactional => Job::transactional("charge", template, "app", "app.rs", 1),
-        };
-        job.on_stale(policy).max_takeovers(limit)
-    }
-
-    fn row(status: &str) -> Record {
-        Record {
-            key: "billing:42:2024-06".to_owned(),
-            status: Status::from(status),
-            job: None,
-            template: None,
-            mode: None,
-            on_stale: None,
-            owner: None,
-            fence: 1,
-            attempt: 1,
-            takeovers: 0,
-            lease_until: None,
-            fingerprint: None,
-            result: None,
-            error: None,
-            worker: None,
-            expires_at: None,
-            alerted_at: None,
-            created_at: NOW,
-            completed_at: None,
-            now: NOW,
-        }
-    }
-
-    fn text(word: Option<&str>) -> Option<String> {
-        word.map(ToOwned::to_owned)
-    }
-
-    const STATUSES: [&str; 6] = ["processing", "completed", "failed", "released", "needs_review", "paused"];
-
-    /// A claim's end and its birth, and for how long its holder still counts as alive.
-    const CLAIMS: [(Option<i64>, i64, i64); 8] = [
-        (Some(NOW + 5_000_000), NOW - 2 * AGE, 5_000_000),
-        (Some(NOW + 1), NOW, 1),
-        (Some(NOW), NOW - 1, 0),
-        (Some(NOW - 1), NOW - 1, 0),
-        (Some(0), NOW, 0),
-        (None, NOW, AGE),
-        (None, NOW - AGE + 1, 1),
-        (None, NOW - AGE, 0),
-    ];
-
-    /// The row's word, the caller's policy, and whether both together let a stale claim be taken over.
-    const POLICIES: [(Option<&str>, OnStale, bool); 15] = [
-        (None, OnStale::Retry, true),
-        (None, OnStale::Probe, false),
-        (None, OnStale::Alert, false),
-        (Some("retry"), OnStale::Retry, true),
-        (Some("retry"), OnStale::Probe, false),
-        (Some("retry"), OnStale::Alert, false),
-        (Some("probe"), OnStale::Retry, false),
-        (Some("probe"), OnStale::Probe, false),
-        (Some("probe"), OnStale::Alert, false),
-        (Some("alert"), OnStale::Retry, false),
-        (Some("alert"), OnStale::Probe, false),
-        (Some("alert"), OnStale::Alert, false),
-        (Some("a word of tomorrow"), OnStale::Retry, false),
-        (Some("a word of tomorrow"), OnStale::Probe, false),
-        (Some("a word of tomorrow"), OnStale::Alert, false),
-    ];
-
-    /// The takeovers so far, the limit, and whether one more is within it.
-    const TAKEOVERS: [(i32, u32, bool); 5] =
-        [(0, 5, true), (4, 5, true), (5, 5, false), (6, 5, false), (0, 0, false)];
-
-    /// The row's fingerprint, the call's, and whether they contradict each other.
-    const FINGERPRINTS: [(Option<&str>, Option<&str>, bool); 5] = [
-        (None, None, false),
-        (None, Some("a"), false),
-        (Some("a"), None, false),
-        (Some("a"), Some("a"), false),
-        (Some("a"), Some("b"), true),
-    ];
-
-    const EXPIRIES: [(Option<i64>, bool); 4] =
-        [(None, false), (Some(NOW + 1), false), (Some(NOW), true), (Some(NOW - 1), true)];
-
-    const TEMPLATES: [(Option<&str>, bool); 3] =
-        [(None, false), (Some(SHAPE), false), (Some("invoice:<>:<>"), true)];
-
-    fn every_row(mut see: impl FnMut(&Record, &Situation)) {
-        for status in STATUSES {
-            for (lease_until, created_at, left) in CLAIMS {
-                for owned in [true, false] {
-                    for (expires_at, expired) in EXPIRIES {
-                        for (template, foreign_template) in TEMPLATES {
-                            let record = Record {
-                                lease_until,
-                                created_at,
-                                expires_at,
-                                owner: owned.then(|| "0f".repeat(16)),
-                                template: text(template),
-                                ..row(status)
-                            };
-                            let situation = Situation { status, left, owned, expired, foreign_template };
-                            see(&record, &situation);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    #[derive(Debug)]
-    struct Situation {
-        status: &'static str,
-        left: i64,
-        owned: bool,
-        expired: bool,
-        foreign_template: bool,
-    }
-
-    const MODES: [Mode; 3] = [Mode::LockFirst, Mode::RecordAfter, Mode::Transactional];
-
-    /// The table as the documentation has it: one line for each kind of row, with the answers of `lock_first`,
-    /// `record_after` and `transactional`. Exactly one line speaks of any row, so their order means nothing.
-    fn table(s: &Situation, frees: bool, mismatch: bool) -> [Decision; 3] {
-        use Decision::{Busy, Conflict, Failed, Flag, Mismatch, Replay, Review, Run};
-
-        let past_ttl = s.expired && ["completed", "failed"].contains(&s.status);
-        let free = past_ttl || s.status == "released";
-        let ours = s.status != "paused" && !free && !s.foreign_template;
-        let same = ours && !mismatch;
-        let claim = same && s.status == "processing";
-        let (alive, stale) = (claim && s.left > 0, claim && s.left == 0);
-        let retry_after = Some(Duration::from_micros(s.left.unsigned_abs()));
-        let conflict = Conflict { template: "invoice:<>:<>".to_owned() };
-        let all = |decision: Decision| [decision.clone(), decision.clone(), decision];
-        let claimed = || Run(Standing::Claimed);
-
-        let lines = [
-            (s.status == "released", all(Run(Standing::Released))),
-            (past_ttl, all(Run(Standing::Expired))),
-            (s.status == "paused", all(Busy { retry_after: None })),
-            (s.status != "paused" && !free && s.foreign_template, all(conflict)),
-            (ours && mismatch, all(Mismatch)),
-            (same && s.status == "completed", all(Replay)),
-            (same && s.status == "failed", all(Failed)),
-            (same && s.status == "needs_review", all(Review)),
-            (alive, [Busy { retry_after }, claimed(), Busy { retry_after }]),
-            (stale && s.owned && frees, [Run(Standing::Stale), claimed(), Flag]),
-            (stale && s.owned && !frees, [Flag, claimed(), Flag]),
-            (stale && !s.owned, [Flag, claimed(), Flag]),
-        ];
-        let mut speaking = lines.into_iter().filter(|(speaks, ..)| *speaks);
-        let (_, answers) = speaking.next().unwrap_or_else(|| panic!("no line for {s:?}"));
-        assert!(speaking.next().is_none(), "two lines for {s:?}");
-        answers
-    }
-
-    #[test]
-    fn every_row_is_decided_as_the_table_says() {
-        let mut seen = 0_u32;
-        for (theirs, ours, retries) in POLICIES {
-            for (takeovers, limit, more) in TAKEOVERS {
-                let jobs = MODES.map(|mode| job(mode, ours, limit));
-                for (stored, fingerprint, mismatch) in FINGERPRINTS {
-                    every_row(|record, situation| {
-                        let record = Record {
-                            on_stale: text(theirs),
-                            takeovers,
-                            fingerprint: text(stored),
-                            ..record.clone()
-                        };
-                        let right = table(situation, retries && more, mismatch);
-                        for (job, right) in jobs.iter().zip(right) {
-                            let terms = Terms { job, fingerprint, foreign_stale_after: FOREIGN };
-                            let decided = decide(Some(&record), NOW, &terms);
-                            assert_eq!(decided, right, "{record:#?} met by {job:?} with {fingerprint:?}");
-                            seen += 1;
-                        }
-                    });
-                }
-            }
-        }
-        assert_eq!(seen, 6 * 8 * 2 * 4 * 3 * 15 * 5 * 5 * 3);
-    }
-
-    #[test]
-    fn an_absent_row_runs_whatever_the_job() {
-        for (_, policy, _) in POLICIES {
-            for mode in MODES {
-                let job = job(mode, policy, 0);
-                let terms = Terms { job: &job, fingerprint: Some("a"), foreign_stale_after: FOREIGN };
-                assert_eq!(decide(None, NOW, &terms), Decision::Run(Standing::Absent));
-            }
-        }
-    }
-
-    #[test]
-    fn a_record_gives_way_only_to_what_may_stand_in_its_place() {
-        let job = job(Mode::RecordAfter, OnStale::Alert, 5);
-        every_row(|record, s| {
-            let past_ttl = s.expired && ["completed", "failed"].contains(&s.status);
-            let (completion, failure) = match s.status {
-                _ if past_ttl => (true, true),
-                "released" => (true, true),
-                "processing" => (!s.foreign_template, !s.foreign_template),
-                "failed" => (!s.foreign_template, false),
-                _ => (false, false),
-            };
-            assert_eq!(gives_way(record, NOW, true, &job), completion, "{record:#?}");
-            assert_eq!(gives_way(record, NOW, false, &job), failure, "{record:#?}");
-        });
-    }
-
-    #[test]
-    fn a_holder_is_seen_alive_while_its_lease_runs() {
-        every_row(|record, s| {
-            let claimed = s.status == "processing" && s.left > 0;
-            let reviewed = s.status == "needs_review" && record.lease_until.is_some() && s.left > 0;
-            assert_eq!(record.is_alive(NOW, FOREIGN), claimed || reviewed, "{record:#?}");
-        });
-    }
-
-    #[test]
-    fn deadlines_beyond_the_clock_neither_wrap_nor_panic() {
-        let extremes = [i64::MIN, -1, 0, i64::MAX];
-        let job = job(Mode::LockFirst, OnStale::Retry, 5);
-        let terms = Terms { job: &job, fingerprint: None, foreign_stale_after: Duration::MAX };
-        for (lease_until, created_at) in extremes.into_iter().flat_map(|a| extremes.map(|b| (a, b))) {
-            for lease_until in [Some(lease_until), None] {
-                let record = Record { lease_until, created_at, takeovers: -1, ..row("processing") };
-                let alive = record.is_alive(NOW, terms.foreign_stale_after);
-                assert_eq!(alive, matches!(decide(Some(&record), NOW, &terms), Decision::Busy { .. }));
-                assert!(record.evidence().contains("attempt 1"));
-            }
-        }
-        assert_eq!(micros(Duration::MAX), i64::MAX);
-    }
-
-    #[test]
-    fn a_status_reads_back_as_it_was_written() {
-        for word in STATUSES.into_iter().chain(["", "COMPLETED", "completed "]) {
-            assert_eq!(Status::from(word).as_str(), word);
-        }
-        assert_eq!(Status::from("COMPLETED"), Status::Other("COMPLETED".to_owned()));
-    }
-}
+mod tests;

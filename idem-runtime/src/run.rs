@@ -1,6 +1,7 @@
 //! The one orchestration per mode: admit a call, attend its body, settle what it left.
 
 mod admit;
+mod ask;
 mod settle;
 mod ticket;
 mod transact;
@@ -31,6 +32,8 @@ const LOOKS: usize = 16;
 pub(crate) enum Admission {
     /// The body runs.
     Run(Box<Execution>),
+    /// The probe is asked first.
+    Ask(Box<Execution>),
     /// The key is completed.
     Completed(Completed),
     /// The call is answered with an error.
@@ -135,7 +138,7 @@ fn admission(job: &'static Job, slot: Option<Arc<Slot>>, admitted: Result<Admitt
     match admitted {
         Ok(Admitted::Run(mut execution)) => {
             execution.slot = slot;
-            Admission::Run(execution)
+            if execution.asks() { Admission::Ask(execution) } else { Admission::Run(execution) }
         }
         Ok(Admitted::Completed { key, result }) => Admission::Completed(Completed { job, key, result, slot }),
         Err(error) => Admission::Refused(Refusal { job, error, slot }),

@@ -22,13 +22,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     alert::Hook,
+    block_on::block_on,
     claim::{Claim, Lease},
     error::Error,
     heartbeat::Live,
     key::Key,
     point::{Point, is_dead, reached},
     record::{Record, Status},
-    store::{Answer, ErrorClass, Finish, Insert, Replace, Store, StoreError},
+    store::{Answer, ErrorClass, Finish, Insert, NewRow, Replace, Store, StoreError},
 };
 
 /// The limits that the builder sets.
@@ -125,13 +126,18 @@ impl Work {
         }
     }
 
-    /// The owner of the claim that a write asks for.
-    fn owner(&self) -> Option<&str> {
+    /// The row that a write puts in place, where it is a whole one.
+    fn row(&self) -> Option<&NewRow> {
         match self {
-            Self::Insert(insert) => insert.row.owner.as_deref(),
-            Self::Replace(replace) => replace.row.owner.as_deref(),
+            Self::Insert(insert) => Some(&insert.row),
+            Self::Replace(replace) => Some(&replace.row),
             Self::Finish(_) | Self::Read(_) => None,
         }
+    }
+
+    /// The owner of the claim that a write asks for.
+    fn owner(&self) -> Option<&str> {
+        self.row()?.owner.as_deref()
     }
 }
 
@@ -395,6 +401,16 @@ impl Service {
         if self.0.store.is_local() { Ok(future.await) } else { self.background(future).await }
     }
 
+    /// Runs a future to its end without waiting for it: for `Drop`.
+    pub(crate) fn detach(&self, future: impl Future<Output = ()> + Send + 'static) {
+        if self.0.store.is_local() {
+            block_on(future);
+        } else {
+            // Where even this cannot be sent, there is nobody who could do it.
+            drop(self.spawn(future));
+        }
+    }
+
     /// Runs a future on the background thread, where there is a clock.
     pub(crate) async fn background<T: Send + 'static>(
         &self,
@@ -468,14 +484,12 @@ impl Service {
 
     /// Makes a claim of an owner's write.
     fn granted(&self, work: &Work, lease: Duration, sent: Instant, answer: Answer) -> Done {
-        match (answer, work.owner()) {
-            (Answer::Written { fence }, Some(owner)) => Done::Granted(Claim::new(
-                self.clone(),
-                Arc::clone(work.key()),
-                owner.to_owned(),
-                fence,
-                Lease::new(lease, sent),
-            )),
+        match (answer, work.row()) {
+            (Answer::Written { fence }, Some(NewRow { owner: Some(owner), on_stale, takeovers, .. })) => {
+                let (key, lease) = (Arc::clone(work.key()), Lease::new(lease, sent));
+                let claim = Claim::new(self.clone(), key, owner.clone(), fence, lease);
+                Done::Granted(claim.of_row(on_stale.as_deref(), *takeovers))
+            }
             (answer, _) => Done::Answer(answer),
         }
     }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Execution, LOOKS, Ticket, job_row, shown};
+use super::{Execution, LOOKS, Ticket, job_row, settle::Progress, shown};
 use crate::{
     claim::Claim,
     current::Context,
@@ -13,6 +13,7 @@ use crate::{
     idem::Idem,
     job::{Job, Mode},
     key::Key,
+    outcome::Outcome,
     point::{Point, reached},
     record::{self, Decision, Record, Standing, Status, Terms},
     service::{Attempt, Failure, Patience, Service},
@@ -235,7 +236,9 @@ impl Call {
         let (attempt, takeovers) = match standing {
             Standing::Absent | Standing::Expired => (1, 0),
             Standing::Released | Standing::Claimed => (record.attempt.saturating_add(1), record.takeovers),
-            Standing::Stale => (record.attempt.saturating_add(1), record.takeovers.saturating_add(1)),
+            Standing::Stale | Standing::Doubtful => {
+                (record.attempt.saturating_add(1), record.takeovers.saturating_add(1))
+            }
         };
         let fresh = standing == Standing::Expired;
         let error = if fresh { None } else { record.error.clone() };
@@ -245,7 +248,7 @@ impl Call {
             row: self.claim_row(attempt, takeovers, error)?,
             raise_fence: true,
             renew_birth: fresh,
-            audit: (standing == Standing::Stale).then(|| self.takeover(record)),
+            audit: standing.takes_over().then(|| self.takeover(record)),
         })
     }
 
@@ -328,15 +331,18 @@ impl Call {
         }
         let fence = claim.fence();
         let mut execution = self.execution(Some(claim), fence, number)?;
-        if standing == Standing::Stale {
+        if standing.takes_over() {
             tracing::warn!(
                 job = self.job.name(),
                 key = shown(&self.key),
                 attempt = number,
                 "took over a stale claim"
             );
+            execution.on_success = Outcome::TookOver;
         }
-        execution.took_over = standing == Standing::Stale;
+        if standing == Standing::Doubtful {
+            execution.progress = Progress::Asks;
+        }
         Ok(Some(execution))
     }
 
@@ -371,8 +377,8 @@ impl Call {
             claim,
             owner: None,
             _membership: membership,
-            took_over: false,
-            has_returned: false,
+            on_success: Outcome::Executed,
+            progress: Progress::Runs,
             slot: None,
         }))
     }

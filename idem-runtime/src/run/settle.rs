@@ -44,16 +44,29 @@ pub(crate) struct Execution {
     pub(super) owner: Option<String>,
     /// It counts as running, and its lease is renewed, for as long as this stays.
     pub(super) _membership: Membership,
-    pub(super) took_over: bool,
-    /// The body came to its end: whatever goes wrong from here on, its effect may have happened.
-    pub(super) has_returned: bool,
+    /// How the call ends once its completion is recorded.
+    pub(super) on_success: Outcome,
+    pub(super) progress: Progress,
     pub(super) slot: Option<Arc<Slot>>,
+}
+
+/// How far an execution has come: what it leaves when it is dropped depends on that.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Its probe is to be asked before anything runs, or waits for something: nobody knows more than before.
+    Asks,
+    /// Its probe runs, or has answered and nothing was made of the answer. What leaves here is a panic.
+    Asking,
+    /// The body may run.
+    Runs,
+    /// The body came to its end: whatever goes wrong from here on, its effect may have happened.
+    Returned,
 }
 
 /// Resolves when the lease is lost.
 type Lost = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// An execution while its body runs.
+/// An execution while its probe or its body runs.
 #[must_use]
 pub(crate) struct Attendance {
     execution: Box<Execution>,
@@ -62,7 +75,7 @@ pub(crate) struct Attendance {
 }
 
 impl Attendance {
-    /// Lets the body go on, by a step that says whether it is over.
+    /// Lets the probe or the body go on, by a step that says whether it is over.
     pub(crate) fn poll(
         &mut self,
         cx: &mut task::Context<'_>,
@@ -71,12 +84,10 @@ impl Attendance {
         if self.lost.as_mut().is_some_and(|lost| lost.as_mut().poll(cx).is_ready()) {
             return Poll::Ready(());
         }
-        if !self.execution.context.sync_scope(|| step(cx)) {
-            reached(Point::InBody);
-            return Poll::Pending;
-        }
-        self.execution.has_returned = true;
-        Poll::Ready(())
+        self.execution.enter();
+        let is_over = self.execution.context.sync_scope(|| step(cx));
+        self.execution.leave(is_over);
+        if is_over { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// The execution, after what is left of its body was dropped inside of it.
@@ -105,7 +116,29 @@ impl Drop for OnDrop<'_> {
 }
 
 impl Execution {
-    /// Lets the body run inside of this execution.
+    /// Whether the probe is asked before anything runs.
+    pub(super) fn asks(&self) -> bool {
+        self.progress == Progress::Asks
+    }
+
+    /// The probe or the body goes on.
+    fn enter(&mut self) {
+        if self.progress == Progress::Asks {
+            self.progress = Progress::Asking;
+        }
+    }
+
+    /// It waits, or is over.
+    fn leave(&mut self, is_over: bool) {
+        match (self.progress, is_over) {
+            (Progress::Asking, true) => reached(Point::ProbeAnswered),
+            (Progress::Asking, false) => self.progress = Progress::Asks,
+            (_, true) => self.progress = Progress::Returned,
+            (_, false) => reached(Point::InBody),
+        }
+    }
+
+    /// Lets the probe or the body run inside of this execution.
     pub(crate) fn attend(self: Box<Self>) -> Attendance {
         let guarded = self.job.stale_policy() != OnStale::Alert;
         let lease = self.context.lease.clone().filter(|_| guarded);
@@ -116,17 +149,18 @@ impl Execution {
     /// Runs the body of an execution that has no lease to lose.
     pub(crate) async fn attend_inside<R>(&mut self, body: Pin<Box<impl Future<Output = R>>>) -> R {
         let returned = self.context.scope(body).await;
-        self.has_returned = true;
+        self.leave(true);
         returned
     }
 
-    pub(crate) fn attend_sync<R>(&mut self, body: impl FnOnce() -> R) -> R {
-        let returned = self.context.sync_scope(body);
-        self.has_returned = true;
+    pub(crate) fn attend_sync<R>(&mut self, run: impl FnOnce() -> R) -> R {
+        self.enter();
+        let returned = self.context.sync_scope(run);
+        self.leave(true);
         returned
     }
 
-    /// The answer of a body that was dropped because its lease was lost.
+    /// The answer of a probe or a body that was dropped because its lease was lost.
     pub(crate) fn dropped(mut self) -> Error {
         let error = Error::ClaimLost { key: self.context.key.clone() };
         let slot = self.slot.take();
@@ -138,15 +172,16 @@ impl Execution {
     /// A body's own `Err` is handed on whatever becomes of its record; only a completion that is not recorded is an
     /// error here: the answer of the call.
     pub(crate) async fn settle(mut self: Box<Self>, ending: Ending) -> Option<Error> {
-        reached(Point::BodyReturned);
+        if self.progress == Progress::Returned {
+            reached(Point::BodyReturned);
+        }
         let slot = self.slot.take();
         let job = self.job;
         let outcome = match ending {
             Ending::Completed(result) => {
                 let result = self.storable(result);
                 match self.complete(result).await {
-                    Ok(()) if self.took_over => Outcome::TookOver,
-                    Ok(()) => Outcome::Executed,
+                    Ok(()) => self.on_success,
                     Err(error) => return Some(Refusal { job, error, slot }.report()),
                 }
             }
@@ -245,10 +280,14 @@ impl Execution {
         recording.await?
     }
 
-    /// How a body that neither returned nor died leaves its claim.
+    /// How a probe or a body that neither returned nor died leaves its claim.
     fn interrupted(&self) -> store::Ending {
+        if self.progress == Progress::Asks {
+            return store::Ending::Held { error: None };
+        }
         let error = Some("the body panicked or was dropped before it returned".to_owned());
-        if self.job.error_rule() == ErrorRule::ByMark && !self.context.is_marked() && !self.has_returned {
+        let has_returned = self.progress == Progress::Returned;
+        if self.job.error_rule() == ErrorRule::ByMark && !self.context.is_marked() && !has_returned {
             let purge_after = self.idem.service().limits().released_for;
             return store::Ending::Released { error, purge_after, withdrawn: false };
         }
@@ -259,6 +298,9 @@ impl Execution {
 impl Drop for Execution {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
+            if self.progress == Progress::Asking {
+                return self.probe_panicked(claim);
+            }
             let ending = self.interrupted();
             let (service, finish, lease) = claim.end(ending);
             service.finish_detached(finish, &lease);
@@ -267,7 +309,10 @@ impl Drop for Execution {
 }
 
 /// Sends the end of a claim; it is on its way when this returns.
-fn end(claim: Claim, ending: store::Ending) -> (impl Future<Output = Result<Answer, Failure>>, Arc<Lease>) {
+pub(super) fn end(
+    claim: Claim,
+    ending: store::Ending,
+) -> (impl Future<Output = Result<Answer, Failure>>, Arc<Lease>) {
     let (service, finish, lease): (Service, Finish, Arc<Lease>) = claim.end(ending);
     let patience = service.patience_of_an_end(&lease);
     (service.finish(finish, patience), lease)

@@ -439,7 +439,10 @@ impl Request {
         let made = record.status == Status::Processing && record.owner.as_deref() == Some(owner);
         let lease = Lease::new(*lease, self.sent.unwrap_or_else(Instant::now));
         let key = Arc::clone(self.work.key());
-        made.then(|| Claim::new(service.clone(), key, owner.to_owned(), record.fence, lease))
+        made.then(|| {
+            Claim::new(service.clone(), key, owner.to_owned(), record.fence, lease)
+                .of_row(record.on_stale.as_deref(), record.takeovers)
+        })
     }
 
     /// Tells the caller that it came to nothing. Where the store may have made a claim all the same, what is left is

@@ -82,7 +82,7 @@ fn rows_to_meet(job: &Job, fingerprint: &str) -> Vec<NewRow> {
 
 fn answer(decision: &Decision) -> Outcome {
     match decision {
-        Decision::Run(Standing::Stale) => Outcome::TookOver,
+        Decision::Run(Standing::Stale | Standing::Doubtful) => Outcome::TookOver,
         Decision::Run(_) => Outcome::Executed,
         Decision::Replay => Outcome::Replayed,
         Decision::Conflict { .. } => Outcome::Refused(ErrorKind::KeyConflict),
