@@ -16,7 +16,7 @@ use self::{
     duration::duration,
     value::{
         count, extend, field_path, fingerprint, function_name, idem, job, key, krate, label, on_error,
-        parameter, truth, ttl, word,
+        on_stale, parameter, truth, ttl, word,
     },
 };
 use crate::errors::{Errors, list, nearest};
@@ -63,10 +63,12 @@ pub(crate) enum Mode {
     Transactional,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// A policy for every stale claim, or the path of a function that asks what became of the effect.
+#[derive(Clone)]
 pub(crate) enum OnStale {
     Alert,
     Retry,
+    Probe(ExprPath),
 }
 
 /// A rule for every `Err`, or the path of a function that looks at it.
@@ -165,10 +167,7 @@ const LEGAL: [Legal; 21] = [
     Legal::value("heartbeat", "false", |args, name, i| {
         set(&mut args.heartbeat, name, i, |i| truth(i, "heartbeat"))
     }),
-    Legal::value("on_stale", r#""retry""#, |args, name, i| {
-        let words = [("alert", OnStale::Alert), ("retry", OnStale::Retry)];
-        set(&mut args.on_stale, name, i, |i| word(i, "on_stale", &words))
-    }),
+    Legal::value("on_stale", r#""retry""#, |args, name, i| set(&mut args.on_stale, name, i, on_stale)),
     Legal::value("max_takeovers", "5", |args, name, i| {
         set(&mut args.max_takeovers, name, i, |i| count(i, "max_takeovers"))
     }),
@@ -327,7 +326,7 @@ fn meant(word: &str) -> Option<&'static str> {
         "expires" | "expiry" | "expires_after" | "expire_after" | "retention" | "unique_for" | "forever" => {
             "ttl"
         }
-        "on_crash" | "retry" | "retries" | "alert" => "on_stale",
+        "on_crash" | "retry" | "retries" | "alert" | "probe" => "on_stale",
         "on_conflict" | "wait" => "on_busy",
         "payload" | "hash" => "fingerprint",
         "id" | "idempotency_key" | "template" => "key",

@@ -10,6 +10,7 @@ use crate::{
     args::{Args, ErrorRule, Mode, OnError, OnStale, Ttl},
     function::Flavor,
     plan::{Borrow, DEFAULT_WAIT, Plan},
+    probe::Probe,
     transaction::Transaction,
 };
 
@@ -135,9 +136,10 @@ impl<'a> Tokens<'a> {
         }
         if let Some(policy) = &args.on_stale {
             let policy = Ident::new(
-                match policy.value {
+                match &policy.value {
                     OnStale::Alert => "Alert",
                     OnStale::Retry => "Retry",
+                    OnStale::Probe(_) => "Probe",
                 },
                 *span,
             );
@@ -189,7 +191,8 @@ impl<'a> Tokens<'a> {
         setters
     }
 
-    /// `return run(__idem_call, async move || -> Ret { … }).await;`, or its sync and classified sisters.
+    /// `return run(__idem_call, async move || -> Ret { … }).await;`, or its sync and classified sisters, or those of
+    /// a call that was admitted before.
     fn tail(&self) -> TokenStream {
         let Self { plan, span, krate, call } = self;
         let output = &plan.function.output;
@@ -199,13 +202,18 @@ impl<'a> Tokens<'a> {
             return self.steps(transaction, &classify);
         }
         let is_sync = matches!(plan.function.flavor, Flavor::Sync);
-        let name = match (is_sync, classify.is_empty()) {
-            (false, true) => "run",
-            (false, false) => "run_classified",
-            (true, true) => "run_sync",
-            (true, false) => "run_sync_classified",
+        let name = match (&plan.probe, is_sync, classify.is_empty()) {
+            (None, false, true) => "run",
+            (None, false, false) => "run_classified",
+            (None, true, true) => "run_sync",
+            (None, true, false) => "run_sync_classified",
+            (Some(_), false, true) => "finish",
+            (Some(_), false, false) => "finish_classified",
+            (Some(_), true, true) => "finish_sync",
+            (Some(_), true, false) => "finish_sync_classified",
         };
         let run = Ident::new(name, *span);
+        let admitted = plan.probe.as_ref().map(|probe| self.admitted(probe, is_sync));
         if is_sync {
             let whole = self.whole();
             let body = if whole.is_empty() {
@@ -214,10 +222,25 @@ impl<'a> Tokens<'a> {
                 braced(quote_spanned!(*span=> #whole #body), plan.function.braces)
             };
             let closure = quote_spanned!(plan.function.braces=> move || -> #output #body);
-            return quote_spanned!(*span=> return #krate::__private::#run(#call, #classify #closure););
+            return quote_spanned!(*span=> #admitted return #krate::__private::#run(#call, #classify #closure););
         }
         let closure = self.closure();
-        quote_spanned!(*span=> return #krate::__private::#run(#call, #classify #closure).await;)
+        quote_spanned!(*span=> #admitted return #krate::__private::#run(#call, #classify #closure).await;)
+    }
+
+    /// `let __idem_call = admit(__idem_call, async || path(&self, &user_id).await).await;`: a call of its own, because
+    /// the body's closure takes what the probe borrows.
+    fn admitted(&self, probe: &Probe, is_sync: bool) -> TokenStream {
+        let Self { span, krate, call, .. } = self;
+        let Probe { path, span: at, arguments } = probe;
+        let arguments = arguments.iter().map(borrow);
+        let asked = quote_spanned!(*at=> #path(#(#arguments),*));
+        if is_sync {
+            let closure = quote_spanned!(*at=> || #asked);
+            return quote_spanned!(*span=> let #call = #krate::__private::admit_sync(#call, #closure););
+        }
+        let closure = quote_spanned!(*at=> async || #asked.await);
+        quote_spanned!(*span=> let #call = #krate::__private::admit(#call, #closure).await;)
     }
 
     /// The three steps of a transactional job: the transaction cannot be a parameter of the body's closure, whose

@@ -25,19 +25,13 @@ pub(crate) struct KeyFn {
 impl KeyFn {
     pub(crate) fn new(name: &Ident, function: &Function, template: &Template) -> Self {
         let span = Span::call_site().located_at(name.span());
-        let named = |ident: &str| template.placeholders.iter().any(|placeholder| placeholder.root() == ident);
         let mut types = Vec::new();
         let mut params = Vec::new();
-        for input in &function.sig.inputs {
-            let FnArg::Typed(param) = input else { continue };
-            if let Pat::Ident(pat) = &*param.pat
-                && named(&pat.ident.unraw().to_string())
-            {
-                let mut ident = pat.ident.clone();
-                ident.set_span(span);
-                types.push(&*param.ty);
-                params.push((ident, by_reference(&param.ty, span)));
-            }
+        for (ident, ty) in named_parameters(function, template) {
+            let mut ident = ident.clone();
+            ident.set_span(span);
+            types.push(ty);
+            params.push((ident, by_reference(ty, span)));
         }
         let mut generics = kept(&function.sig.generics, &types);
         for param in &mut generics.params {
@@ -47,7 +41,7 @@ impl KeyFn {
                 param.lifetime = Lifetime::new(&param.lifetime.to_string(), span);
             }
         }
-        Self { name: name.clone(), span, generics, receiver: named("self"), params }
+        Self { name: name.clone(), span, generics, receiver: template.names("self"), params }
     }
 
     /// The function's head: everything before its body.
@@ -75,6 +69,18 @@ impl KeyFn {
             #where_clause
         }
     }
+}
+
+/// The parameters that the template names, once each, in the function's order.
+pub(crate) fn named_parameters<'a>(
+    function: &'a Function,
+    template: &'a Template,
+) -> impl Iterator<Item = (&'a Ident, &'a Type)> {
+    function.sig.inputs.iter().filter_map(|input| {
+        let FnArg::Typed(param) = input else { return None };
+        let Pat::Ident(pat) = &*param.pat else { return None };
+        template.names(&pat.ident.unraw().to_string()).then_some((&pat.ident, &*param.ty))
+    })
 }
 
 fn by_reference(ty: &Type, span: Span) -> TokenStream {

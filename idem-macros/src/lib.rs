@@ -13,6 +13,7 @@ mod key_part;
 #[cfg(test)]
 mod mistakes;
 mod plan;
+mod probe;
 mod template;
 mod transaction;
 

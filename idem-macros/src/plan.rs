@@ -7,6 +7,7 @@ mod phases;
 mod shape;
 
 use proc_macro2::{Ident, Span};
+use quote::ToTokens;
 use syn::{Member, Path, parse_quote};
 
 use self::{fingerprint::fingerprint, key::Key};
@@ -15,6 +16,7 @@ use crate::{
     errors::Errors,
     function::Function,
     key_fn::KeyFn,
+    probe::Probe,
     template::Template,
     transaction::Transaction,
 };
@@ -31,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) parts: Vec<Borrow>,
     pub(crate) fingerprint: Vec<Borrow>,
     pub(crate) key_fn: Option<KeyFn>,
+    /// Whom to ask about a stale claim.
+    pub(crate) probe: Option<Probe>,
     /// The parameter with the caller's transaction, in the mode that has one.
     pub(crate) transaction: Option<Transaction>,
     /// The paragraph that the user's docs gain.
@@ -55,7 +59,7 @@ pub(crate) const DEFAULT_WAIT: u64 = 10;
 
 impl Borrow {
     /// The parameter under the literal's or path's location, with the parameter's own hygiene.
-    fn new(parameter: &Ident, fields: Vec<Member>, at: Span) -> Self {
+    pub(crate) fn new(parameter: &Ident, fields: Vec<Member>, at: Span) -> Self {
         let mut root = parameter.clone();
         root.set_span(at.resolved_at(parameter.span()));
         Self { root, fields }
@@ -91,6 +95,7 @@ impl Plan {
         key::check_period(&args, &key, errors);
         let mode = args.mode()?;
         let key_fn = args.key_fn.as_ref().map(|name| KeyFn::new(&name.value, &function, &key.template));
+        let probe = Probe::new(&args, &function, &key.template);
         let krate =
             args.krate.as_ref().map_or_else(|| parse_quote!(::idem_runtime), |krate| krate.value.clone());
         let contract = contract(&args, mode, &key.source);
@@ -99,7 +104,19 @@ impl Plan {
             transaction.give_way(&mut function);
         }
         let Key { template: Template { texts, .. }, parts, .. } = key;
-        Some(Self { function, args, mode, krate, texts, parts, fingerprint, key_fn, transaction, contract })
+        Some(Self {
+            function,
+            args,
+            mode,
+            krate,
+            texts,
+            parts,
+            fingerprint,
+            key_fn,
+            probe,
+            transaction,
+            contract,
+        })
     }
 
     /// Whether the result is stored, to answer repeats with.
@@ -123,16 +140,18 @@ fn contract(args: &Args, mode: Mode, source: &str) -> String {
         _ => "forever".to_owned(),
     };
     let lease = args.stale_after.as_ref().map_or("60s", |lease| &lease.value.written);
-    let retries = args.on_stale.as_ref().is_some_and(|policy| policy.value == OnStale::Retry);
-    let recorded = match mode {
-        Mode::LockFirst if retries => {
-            format!(
-                "claimed before it runs (`lock_first`); a claim without a sign of life for `{lease}` is taken over and run again (`retry`)"
-            )
+    let stale = match args.on_stale.as_ref().map(|policy| &policy.value) {
+        Some(OnStale::Retry) => "is taken over and run again (`retry`)".to_owned(),
+        Some(OnStale::Probe(path)) => {
+            let path = path.to_token_stream().to_string().replace(char::is_whitespace, "");
+            format!("is taken over, and `{path}` says whether it is to run again (`probe`)")
         }
+        Some(OnStale::Alert) | None => "needs review (`alert`)".to_owned(),
+    };
+    let recorded = match mode {
         Mode::LockFirst => {
             format!(
-                "claimed before it runs (`lock_first`); a claim without a sign of life for `{lease}` needs review (`alert`)"
+                "claimed before it runs (`lock_first`); a claim without a sign of life for `{lease}` {stale}"
             )
         }
         Mode::RecordAfter => {

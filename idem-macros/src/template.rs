@@ -63,6 +63,11 @@ impl Placeholder {
 }
 
 impl Template {
+    /// Whether a placeholder begins with this parameter.
+    pub(crate) fn names(&self, parameter: &str) -> bool {
+        self.placeholders.iter().any(|placeholder| placeholder.root() == parameter)
+    }
+
     /// Reads a template. What can be read stands in the result even beside faults, so that other checks go on.
     pub(crate) fn parse(source: &str, scope: &Scope<'_>) -> (Self, Vec<Fault>) {
         let Scan { pieces, mut faults, suspects, .. } = Scan::run(source, scope);

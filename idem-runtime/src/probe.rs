@@ -20,7 +20,30 @@ use crate::{
 
 /// What a probe found out about the effect of an execution that stopped half way.
 ///
-/// A probe is asked when a delivery meets a stale claim, and before anything runs.
+/// A probe (`on_stale = probe(path)`) is asked when a delivery meets a stale claim, and before anything runs. It takes
+/// the parameters that the key names, by reference (and `&self` first, where the job has a receiver):
+///
+/// ```
+/// use idem_runtime::{Error, Probe, idempotent};
+/// # struct Charge { receipt: String }
+/// # mod bank {
+/// #     pub async fn find(_: u64, _: &str) -> Result<Option<super::Charge>, std::io::Error> { Ok(None) }
+/// #     pub async fn charge(_: u64, _: &str, _: u64) -> String { String::new() }
+/// # }
+///
+/// #[idempotent(key = "billing:<user_id>:<month>", on_stale = probe(was_charged))]
+/// async fn charge_user(user_id: u64, month: &str, cents: u64) -> Result<String, Error> {
+///     Ok(bank::charge(user_id, month, cents).await)
+/// }
+///
+/// async fn was_charged(user_id: &u64, month: &str) -> Probe<String> {
+///     match bank::find(*user_id, month).await {
+///         Ok(Some(charge)) => Probe::Happened(charge.receipt),
+///         Ok(None) => Probe::DidNotHappen,
+///         Err(_) => Probe::Unknown, // the bank did not answer
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Probe<T> {
     /// It happened, and this is the job's result: the key is completed with it.

@@ -16,6 +16,7 @@ mod foreign;
 mod keys;
 mod locks;
 mod prepare;
+mod probe;
 mod purge;
 mod raw;
 mod reference;
@@ -196,6 +197,20 @@ conformance! {
             a_deploy_that_becomes_lenient_frees_nothing
             a_deploy_that_becomes_strict_holds_what_is_there
         }
+        probe {
+            an_effect_that_happened_completes_the_key
+            an_effect_that_happened_without_a_result_to_store_completes_the_key_too
+            an_effect_that_did_not_happen_happens_under_the_same_claim
+            what_nobody_knows_waits_for_a_person_who_is_told_once
+            a_probe_that_is_dropped_is_asked_again
+            a_call_that_is_dropped_at_any_moment_frees_no_doubtful_key
+            a_probe_whose_lease_is_lost_is_dropped
+            a_key_that_was_asked_about_often_enough_waits_for_a_person
+            a_probe_that_calls_its_own_job_is_told_so
+            a_panic_of_the_body_is_asked_about_at_once
+            plain_functions_ask_too
+            of_the_rows_policy_and_the_calls_the_stricter_holds
+        }
         failure {
             a_released_key_runs_again_at_once_with_its_history
             an_error_before_the_mark_releases_and_after_it_holds
@@ -286,6 +301,10 @@ conformance! {
             a_zombies_result_is_not_recorded
             a_zombies_error_is_its_own_and_touches_nothing
             a_late_completion_counts_even_in_review
+        }
+        probe {
+            a_dead_workers_claim_is_asked_about_once_it_is_stale
+            a_claim_without_owner_is_not_asked_about
         }
         after {
             somebodys_claim_is_not_waited_for

@@ -3,15 +3,16 @@
 use std::fmt::Display;
 
 use proc_macro2::{Ident, TokenStream};
+use quote::ToTokens;
 use syn::{
-    Expr, ExprPath, LitBool, LitInt, LitStr, Path, Token,
+    Expr, ExprCall, ExprPath, LitBool, LitInt, LitStr, Path, Token,
     ext::IdentExt,
     parenthesized,
     parse::{Parse, ParseStream},
     token,
 };
 
-use super::{ErrorRule, FieldPath, OnError, Ttl, duration::duration};
+use super::{ErrorRule, FieldPath, OnError, OnStale, Ttl, duration::duration};
 use crate::errors::did_you_mean;
 
 /// Reads a list in parentheses; `form` is how the whole argument is written.
@@ -104,6 +105,80 @@ pub(super) fn on_error(input: ParseStream<'_>) -> syn::Result<OnError> {
         ));
     }
     Ok(OnError::Classify(path))
+}
+
+/// A policy as a string, or `probe(path)`.
+pub(super) fn on_stale(input: ParseStream<'_>) -> syn::Result<OnStale> {
+    const FORM: &str = "write `on_stale = probe(was_charged)`, with the path of the function that asks";
+    if let Ok(literal) = input.fork().parse::<LitStr>()
+        && literal.value().starts_with("probe")
+    {
+        let asks = quoted::<ExprCall>(input).is_some_and(|call| call.args.len() == 1);
+        let remedy = if asks {
+            format!("write `on_stale = {}`, without quotes", literal.value())
+        } else {
+            FORM.to_owned()
+        };
+        return Err(input.error(format!("a probe is not a string: {remedy}")));
+    }
+    let bare = input.fork().parse::<ExprPath>().map(|path| path.path);
+    let is_word = |path: &Path| ["alert", "retry"].iter().any(|word| path.is_ident(word));
+    match bare {
+        Ok(path) if path.is_ident("probe") => {
+            input.parse::<ExprPath>()?;
+            if input.peek(token::Paren) {
+                return asked(input).map(OnStale::Probe);
+            }
+            Err(syn::Error::new_spanned(path, format!("`probe` does not say whom to ask\n{FORM}")))
+        }
+        Ok(path) if !is_word(&path) => {
+            let path = path.to_token_stream().to_string().replace(char::is_whitespace, "");
+            let fact = "`on_stale` is `\"alert\"`, `\"retry\"` or `probe(path)`";
+            Err(input.error(format!("{fact}: if `{path}` asks, write `on_stale = probe({path})`")))
+        }
+        _ => {
+            let words = [("alert", false), ("retry", true)];
+            let retries = word(input, "on_stale", &words)
+                .map_err(|error| syn::Error::new(error.span(), format!("{error}, or `probe(path)`")))?;
+            Ok(if retries { OnStale::Retry } else { OnStale::Alert })
+        }
+    }
+}
+
+/// The path of the function that asks.
+fn asked(input: ParseStream<'_>) -> syn::Result<ExprPath> {
+    const FACT: &str = "`probe` takes the path of a function, which is called with what the key names";
+    let inside;
+    let parens = parenthesized!(inside in input);
+    let refuse = |input: ParseStream<'_>, remedy: &str| {
+        let error = input.error(format!("{FACT}\n{remedy}"));
+        // What is left there would be an error of its own.
+        input.parse::<TokenStream>()?;
+        Err(error)
+    };
+    if inside.is_empty() {
+        let fact = format!("{FACT}\nname it, such as `probe(was_charged)`");
+        return Err(syn::Error::new(parens.span.join(), fact));
+    }
+    if let Some(path) = quoted::<Path>(&inside) {
+        let path = path.to_token_stream().to_string().replace(char::is_whitespace, "");
+        return refuse(&inside, &format!("write `probe({path})`, without quotes"));
+    }
+    if inside.peek(Token![|]) || inside.peek(Token![async]) || inside.peek(Token![move]) {
+        return refuse(&inside, "make a function of this closure, and name that");
+    }
+    let Ok(path) = inside.fork().parse::<ExprPath>() else {
+        return refuse(&inside, "write a path alone, such as `probe(was_charged)`");
+    };
+    inside.parse::<ExprPath>()?;
+    if inside.peek(token::Paren) {
+        return refuse(&inside, "remove these parentheses");
+    }
+    inside.parse::<Option<Token![,]>>()?;
+    if !inside.is_empty() {
+        return refuse(&inside, "one function asks: call the other from it");
+    }
+    Ok(path)
 }
 
 /// What a string holds, where it was quoted by mistake.

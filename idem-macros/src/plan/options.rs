@@ -52,16 +52,19 @@ pub(super) fn check_lease(args: &Args, errors: &mut Errors) {
 
 /// A limit of takeovers where there are none.
 pub(super) fn check_takeovers(args: &Args, errors: &mut Errors) {
-    let retries = args.on_stale.as_ref().is_some_and(|policy| policy.value == OnStale::Retry);
+    let alerts = !matches!(
+        args.on_stale.as_ref().map(|policy| &policy.value),
+        Some(OnStale::Retry | OnStale::Probe(_))
+    );
     let known = args.on_stale.is_some() || !args.gave("on_stale");
     if let Some(limit) = &args.max_takeovers
         && args.mode() == Some(Mode::LockFirst)
         && known
-        && !retries
+        && alerts
     {
         errors.at(
             limit.name,
-            "`max_takeovers` limits what `on_stale = \"retry\"` does, and with `\"alert\"` nothing is taken over\n\
+            "`max_takeovers` limits what `\"retry\"` and `probe(path)` do, and with `\"alert\"` nothing is taken over\n\
              remove it, or write `on_stale = \"retry\"`",
         );
     }
