@@ -25,9 +25,9 @@ use crate::{
 ///
 /// ```
 /// use idem_runtime::{Error, Probe, idempotent};
-/// # struct Charge { receipt: String }
 /// # mod bank {
-/// #     pub async fn find(_: u64, _: &str) -> Result<Option<super::Charge>, std::io::Error> { Ok(None) }
+/// #     pub struct Charge { pub receipt: String }
+/// #     pub async fn find(_: u64, _: &str) -> Result<Option<Charge>, std::io::Error> { Ok(None) }
 /// #     pub async fn charge(_: u64, _: &str, _: u64) -> String { String::new() }
 /// # }
 ///
