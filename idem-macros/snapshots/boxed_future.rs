@@ -1,4 +1,4 @@
-#[idempotent(key = "job:<id>", on_error = Self::judge)]
+#[idempotent(key = "job:<id>", on_stale = probe(Self::was_done), on_error = Self::judge)]
 fn job<'a, 'async_trait>(&'a self, id: u64) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + 'async_trait>>
 where
     'a: 'async_trait,
@@ -24,7 +24,8 @@ where
                     ::core::module_path!(),
                     ::core::file!(),
                     ::core::line!(),
-                );
+                )
+                .on_stale(::idem_runtime::__private::OnStale::Probe);
                 ::idem_runtime::__private::inventory::submit! { ::idem_runtime::__private::JobRef(&JOB) }
                 &JOB
             })
@@ -33,7 +34,15 @@ where
             }),
         )
         .describe(|__idem_error| ::idem_runtime::__private::Describe(__idem_error).idem_text());
-        return ::idem_runtime::__private::run_classified(
+        let __idem_none = __idem_call.no_answer();
+        let __idem_call = ::idem_runtime::__private::admit(__idem_call, async || {
+            if let ::core::option::Option::Some(__idem_answer) = __idem_none() {
+                return __idem_answer;
+            }
+            Self::was_done(&self, &id).await
+        })
+        .await;
+        return ::idem_runtime::__private::finish_classified(
             __idem_call,
             |__idem_error: &_| Self::judge(__idem_error),
             async move || -> Result<u64, Error> {

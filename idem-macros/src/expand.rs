@@ -229,7 +229,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// `let __idem_call = admit(__idem_call, async || path(&self, &user_id).await).await;`: a call of its own, because
-    /// the body's closure takes what the probe borrows.
+    /// the body's closure takes what the probe borrows. An edge makes the answer's type an expectation, as for a body.
     fn admitted(&self, probe: &Probe, is_sync: bool) -> TokenStream {
         let Self { span, krate, call, .. } = self;
         let Probe { path, span: at, arguments } = probe;
@@ -239,8 +239,19 @@ impl<'a> Tokens<'a> {
             let closure = quote_spanned!(*at=> || #asked);
             return quote_spanned!(*span=> let #call = #krate::__private::admit_sync(#call, #closure););
         }
-        let closure = quote_spanned!(*at=> async || #asked.await);
-        quote_spanned!(*span=> let #call = #krate::__private::admit(#call, #closure).await;)
+        let (none, answer) = (local("__idem_none", *at), local("__idem_answer", *at));
+        let closure = quote_spanned! {*at=>
+            async || {
+                if let ::core::option::Option::Some(#answer) = #none() {
+                    return #answer;
+                }
+                #asked.await
+            }
+        };
+        quote_spanned! {*span=>
+            let #none = #call.no_answer();
+            let #call = #krate::__private::admit(#call, #closure).await;
+        }
     }
 
     /// The three steps of a transactional job: the transaction cannot be a parameter of the body's closure, whose

@@ -4,8 +4,9 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::quote;
 
 /// Arguments with every kind of value, for a function with the parameters below.
-const ARGS: [&str; 6] = [
+const ARGS: [&str; 7] = [
     r#"key = "billing:<user_id>:<order.month>", mode = "lock_first", stale_after = "90s", on_stale = "retry", max_takeovers = 3"#,
+    r#"key = "billing:<user_id>", on_stale = probe(bank::was_charged), max_takeovers = 3"#,
     r#"key = "billing:<user_id>", mode = "record_after", ttl = "24h", on_error = judge, on_busy = "wait", wait_for = "5s""#,
     r#"key = "billing:<user_id>", mode = "transactional", tx = tx, replay = false"#,
     r#"key = "billing:<self.tenant>:<user_id>", idem = self.idem, name = "billing", key_fn = billing_key, crate = crate::jobs"#,
@@ -128,6 +129,10 @@ fn one_mistake_is_one_error() {
         r#"key = "billing:<user_id>", mod = "lock_first""#,
         r#"key = "billing:<user_id>", mode = "lock_frist", stale_after = "5s", max_takeovers = 3, tx = tx"#,
         r#"key = "billing:<user_id>", on_stale = "retri", max_takeovers = 3"#,
+        r#"key = "billing:<user_id>", on_stale = "probe", max_takeovers = 3"#,
+        r#"key = "billing:<user_id>", on_stale = probe(a, b, c), max_takeovers = 3"#,
+        r#"key = "billing:<user_id>", on_stale = probe(|a| b(a), c) max_takeovers = 3"#,
+        r#"key = "billing:<user_id>", mode = "record_after", on_stale = probe(a)"#,
         r#"key = "billing:<user_id>", ttl = "1w", stale_after = "1h""#,
         r#"key = "billing:<user_id>" ttl = "24h""#,
         r#"key = "billing:<user_id>", fingerprint = (mnoth)"#,

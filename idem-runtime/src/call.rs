@@ -8,6 +8,7 @@ use crate::{
     drive::Drive,
     error::Error,
     job::OnError,
+    probe::Probe,
     result::{Encoded, Stored},
     run::{self, Admission, Ending, Execution, Ticket},
 };
@@ -164,6 +165,12 @@ fn inspect<R: JobResult>(
 }
 
 impl<R, T, E> Call<R, T, E> {
+    /// [`none`] of a probe's answers.
+    #[must_use]
+    pub fn no_answer(&self) -> fn() -> Option<Probe<T>> {
+        none
+    }
+
     /// How the job's error is put into words.
     pub fn describe(mut self, words: Words<E>) -> Self {
         self.edge.describe = words;

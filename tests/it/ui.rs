@@ -207,8 +207,9 @@ fn b9_no_message_speaks_of_what_is_ours_alone() {
 #[test]
 fn no_two_cases_say_the_same_of_the_same() {
     /// One mistake in several shapes, each of which could lose its message by itself.
-    const SHAPES: [&[&str]; 12] = [
+    const SHAPES: [&[&str]; 15] = [
         &["args/mode_with_parentheses", "args/mode_without_value"],
+        &["args/record_after_with_on_stale", "args/record_after_with_probe"],
         &["args/wait_for_with_error", "args/wait_for_without_wait"],
         &[
             "phase/two_of_one_name",
@@ -225,8 +226,10 @@ fn no_two_cases_say_the_same_of_the_same() {
         ],
         &["tx/generic", "tx/generic_with_classify"],
         &["tx/number", "tx/number_under_async_trait"],
+        &["tx/with_on_stale", "tx/with_probe"],
         &["types/derive_on_a_struct_without_fields", "types/derive_on_a_unit_struct"],
         &["types/option_in_the_key", "types/optional_part_in_a_key_fn"],
+        &["types/probe_finds_something_else", "types/probe_finds_something_else_sync"],
         &["types/result_under_async_trait", "types/result_without_serde"],
         &["types/tail_of_another_type", "types/tail_of_another_type_sync"],
     ];

@@ -31,6 +31,8 @@ fn what_fits_together_passes() {
         r#"key = "j:<id>", mode = "lock_first", stale_after = "1s", ttl = "1s""#,
         r#"key = "j:<id>", ttl = "60s""#,
         r#"key = "j:<id>", on_stale = "retry", max_takeovers = 0"#,
+        r#"key = "j:<id>", on_stale = probe(was_done), max_takeovers = 3"#,
+        r#"key = "j:<id>", on_stale = probe(<Self as Done>::was::<u8>,)"#,
         r#"key = "j:<id>", heartbeat = false, stale_after = "1d""#,
         r#"key = "j:<id>", heartbeat = true"#,
         r#"key = "j:<id>", on_busy = "wait", wait_for = "1s""#,
@@ -219,6 +221,10 @@ fn the_contract_tells_what_a_repeat_does() {
         (
             r#"key = "j:<id>", on_stale = "retry", stale_after = "9m""#,
             ["`j:<id>`", "`9m`", "again", "`retry`", "forever"],
+        ),
+        (
+            r#"key = "j:<id>", on_stale = probe(bank::was_charged)"#,
+            ["`j:<id>`", "`60s`", "`bank::was_charged`", "`probe`", "forever"],
         ),
         (
             r#"key = "j:<id>", mode = "record_after""#,

@@ -58,6 +58,7 @@ mod own_results;
 mod owned_cows;
 mod patterns;
 mod periods;
+mod probes;
 mod provided_methods;
 mod raw_identifiers;
 mod re_exports;

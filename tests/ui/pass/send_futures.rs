@@ -4,7 +4,7 @@
 
 use std::{cell::Cell, rc::Rc, sync::Arc};
 
-use idem_runtime::{Error, KeyPart, Transact, idempotent};
+use idem_runtime::{Error, KeyPart, Probe, Transact, idempotent};
 use sqlx::{Connection, Executor, Sqlite, SqliteConnection, Transaction};
 
 use super::memory;
@@ -35,6 +35,16 @@ macro_rules! is_send {
 
 /// One body twice: `plain` as it is, `job` under the attribute.
 macro_rules! twins {
+    ($name:ident, $key:literal, probe($probe:ident), ($($params:tt)*) $body:block) => {
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+            #[allow(clippy::unused_async)]
+            pub(super) async fn plain($($params)*) -> Result<u8, Error> $body
+            #[idempotent(key = $key, on_stale = probe($probe), idem = memory())]
+            pub(super) async fn job($($params)*) -> Result<u8, Error> $body
+        }
+    };
     ($name:ident, $key:literal $(, $tx:ident)?, ($($params:tt)*) $body:block) => {
         mod $name {
             #[allow(unused_imports)]
@@ -127,6 +137,55 @@ twins!(inside_anything, "send:inside_anything:<id>", tx, (id: u8, tx: &mut impl 
     let _ = tx;
     Ok(id)
 });
+
+async fn finds<K: ?Sized>(_: &K) -> Probe<u8> {
+    tokio::task::yield_now().await;
+    Probe::Unknown
+}
+
+async fn finds_on_its_thread<K>(_: &K) -> Probe<u8> {
+    let held = Rc::new(1);
+    tokio::task::yield_now().await;
+    Probe::Happened(*held)
+}
+
+twins!(asked, "send:asked:<id>", probe(finds), (id: u8, exclusive: &mut Vec<u8>) {
+    exclusive.push(id);
+    tokio::task::yield_now().await;
+    Ok(id)
+});
+twins!(asked_by_name, "send:asked_by_name:<id>", probe(finds), (id: &str) {
+    tokio::task::yield_now().await;
+    Ok(u8::from(id.is_empty()))
+});
+twins!(asked_for_a_key_alone, "send:asked_for_a_key_alone:<id>", probe(finds), (id: u8, shared: &'static str, cell: Cell<u8>) {
+    tokio::task::yield_now().await;
+    Ok(id + cell.get() + u8::from(shared.is_empty()))
+});
+twins!(asked_and_shared, "send:asked_and_shared:<id>", probe(finds), (id: u8, shared: Arc<Cell<u8>>) {
+    tokio::task::yield_now().await;
+    Ok(id + shared.get())
+});
+twins!(asked_and_not_sync, "send:asked_and_not_sync:<id>", probe(finds), (id: NotSync) {
+    tokio::task::yield_now().await;
+    Ok(id.0.get())
+});
+twins!(asked_on_its_thread, "send:asked_on_its_thread:<id>", probe(finds_on_its_thread), (id: u8) {
+    tokio::task::yield_now().await;
+    Ok(id)
+});
+
+#[test]
+fn a_future_that_asks_is_send_where_its_key_can_be_shared_and_its_probe_is_send() {
+    same!(asked, true, 1, &mut Vec::new());
+    same!(asked_by_name, true, "x");
+    same!(asked_for_a_key_alone, true, 1, "x", Cell::new(1));
+    same!(asked_and_shared, false, 1, Arc::new(Cell::new(1)));
+    assert!(is_send!(asked_and_not_sync::plain(NotSync(Cell::new(1)))));
+    assert!(!is_send!(asked_and_not_sync::job(NotSync(Cell::new(1)))), "its probe borrows the key");
+    assert!(is_send!(asked_on_its_thread::plain(1)));
+    assert!(!is_send!(asked_on_its_thread::job(1)));
+}
 
 #[test]
 fn futures_are_send_exactly_where_the_plain_ones_are() {

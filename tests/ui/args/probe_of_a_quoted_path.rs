@@ -2,7 +2,7 @@
 
 use idem_runtime::{Error, idempotent};
 
-#[idempotent(key = "billing:<user_id>", on_stale = probe(was_charged))]
+#[idempotent(key = "billing:<user_id>", on_stale = probe("was_charged"))]
 async fn job(user_id: u64, month: String) -> Result<(), Error> {
     Ok(())
 }
