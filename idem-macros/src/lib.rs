@@ -40,9 +40,9 @@ use proc_macro::TokenStream;
 /// | `mode` | `"lock_first"`, `"record_after"`, `"transactional"` | `"lock_first"` |
 /// | `stale_after` | a duration: the lease (`lock_first` only) | `"60s"` |
 /// | `heartbeat` | `true`, `false`: renew the lease while the job runs (`lock_first` only) | `true` |
-/// | `on_stale` | `"alert"`, `"retry"` (`lock_first` only) | `"alert"` |
-/// | `max_takeovers` | after so many takeovers of one key, alert all the same (with `"retry"`) | `5` |
-/// | `on_error` | `"hold"`, `"release"`, `"by_mark"`, `"record"`, or the path of a `fn(&E) -> OnError` | `"hold"` with `lock_first` and `"alert"`, else `"release"` |
+/// | `on_stale` | `"alert"`, `"retry"`, `probe(path)` (`lock_first` only) | `"alert"` |
+/// | `max_takeovers` | after so many takeovers of one key, alert all the same (with `"retry"` and `probe`) | `5` |
+/// | `on_error` | `"hold"`, `"release"`, `"by_mark"`, `"record"`, or the path of a `fn(&E) -> OnError` | `"hold"` with `lock_first` and `"alert"` or `probe`, else `"release"` |
 /// | `on_busy` | `"error"`, `"wait"` | `"error"`; `transactional`: `"wait"` |
 /// | `wait_for` | a duration, with `on_busy = "wait"` | `"10s"` |
 /// | `ttl` | a duration, or `"forever"`: how long a completed key suppresses repeats | `"forever"`; `record_after`: `"24h"` |
@@ -62,6 +62,11 @@ use proc_macro::TokenStream;
 /// a `&mut sqlx::Transaction<'_, DB>`, or `&mut` that database's connection with a transaction open on it. The key is
 /// claimed, the body runs and the key is completed in that transaction, under a savepoint; the body sees it under the
 /// same name, and the caller commits it.
+///
+/// `on_stale = probe(path)` names a function that says, before anything runs again, whether the effect of an execution
+/// that stopped half way happened. It is called with `&self` first, where the job has a receiver, and then with the
+/// parameters that the key names, once each, in the function's order, by reference; it is `async` where the job is, and
+/// answers with a `Probe<T>`, `T` being the job's own success value.
 ///
 /// Durations are whole numbers of `s`, `m`, `h` or `d`: `"90s"`, `"24h"`.
 ///

@@ -38,6 +38,7 @@
 //! | --- | --- | --- |
 //! | twice (a charge) | `mode = "lock_first"`, the default | a key that needs review: a person decides. At most one effect |
 //! | the same, but a repeat does no harm | `on_stale = "retry"` as well | a claim that the next delivery takes over |
+//! | the same, and there is somebody to ask | `on_stale = probe(path)` as well | a claim that the next delivery [asks about](Probe) |
 //! | never (a reset mail) | `mode = "record_after"` | nothing: the next delivery runs. At least one effect |
 //!
 //! A call is answered with the job's own result, new or stored, or with an [`Error`] in the job's error type (which

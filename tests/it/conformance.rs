@@ -205,6 +205,7 @@ conformance! {
             a_probe_that_is_dropped_is_asked_again
             a_call_that_is_dropped_at_any_moment_frees_no_doubtful_key
             a_probe_whose_lease_is_lost_is_dropped
+            a_probe_that_answers_too_late_lets_nothing_run
             a_key_that_was_asked_about_often_enough_waits_for_a_person
             a_probe_that_calls_its_own_job_is_told_so
             a_panic_of_the_body_is_asked_about_at_once

@@ -67,7 +67,7 @@ fn functions() -> BTreeSet<String> {
 
 #[test]
 fn each_test_that_a_document_names_exists() {
-    const SUITES: [&str; 10] = [
+    const SUITES: [&str; 11] = [
         "breaks::",
         "cases::",
         "conformance::",
@@ -75,6 +75,7 @@ fn each_test_that_a_document_names_exists() {
         "examples::",
         "kit::",
         "model::",
+        "probes::",
         "python::",
         "transact::",
         "watching::",

@@ -11,6 +11,7 @@ mod kit;
 #[path = "../ui/pass/mod.rs"]
 mod pass;
 mod plans;
+mod probes;
 mod python;
 mod registry;
 mod rows;

@@ -1,7 +1,7 @@
 //! Every row that a call can meet: the answer is the decision table's.
 
 use idem_runtime::{
-    ErrorKind, Idem, Job, Outcome, Status, idempotent,
+    ErrorKind, Idem, Job, Outcome, Probe, Status, idempotent,
     record::{Decision, Standing, Terms, decide},
     store::{Moment, NewRow},
     with_outcome,
@@ -26,6 +26,16 @@ async fn alerts(id: usize, amount: u32, idem: &Idem, runs: &Runs) -> Result<u32,
     Ok(amount)
 }
 
+#[idempotent(key = "conf-meets-probe:<id>", on_stale = probe(free), fingerprint = (amount), idem = idem)]
+async fn asks(id: usize, amount: u32, idem: &Idem, runs: &Runs) -> Result<u32, Fault> {
+    runs.enter();
+    Ok(amount)
+}
+
+async fn free(_: &usize) -> Probe<u32> {
+    Probe::DidNotHappen
+}
+
 #[idempotent(key = "conf-meets-after:<id>", mode = "record_after", fingerprint = (amount), idem = idem)]
 async fn records(id: usize, amount: u32, idem: &Idem, runs: &Runs) -> Result<u32, Fault> {
     runs.enter();
@@ -48,7 +58,8 @@ fn rows_to_meet(job: &Job, fingerprint: &str) -> Vec<NewRow> {
         let leases: &[Moment] =
             if claimed { &[Moment::Never, Moment::In(HOUR), Moment::At(PAST)] } else { &[Moment::Never] };
         let owners: &[bool] = if claimed { &[true, false] } else { &[true] };
-        let policies: &[&str] = if claimed { &["retry", "alert", "a word of tomorrow"] } else { &["retry"] };
+        let policies: &[&str] =
+            if claimed { &["retry", "probe", "alert", "a word of tomorrow"] } else { &["retry"] };
         for (expires, lease) in
             expiries.iter().flat_map(|expires| leases.iter().map(move |lease| (*expires, *lease)))
         {
@@ -95,12 +106,13 @@ fn answer(decision: &Decision) -> Outcome {
 
 pub(super) async fn every_row_is_answered_as_the_decision_table_says(s: &Subject) {
     let idem = s.idem().await;
-    for name in ["retries", "alerts", "records"] {
+    for name in ["retries", "alerts", "asks", "records"] {
         let job = job(name);
         let runs = Runs::default();
         let call = async |id: usize| match name {
             "retries" => with_outcome(retries(id, 7, &idem, &runs)).await.1,
             "alerts" => with_outcome(alerts(id, 7, &idem, &runs)).await.1,
+            "asks" => with_outcome(asks(id, 7, &idem, &runs)).await.1,
             _ => with_outcome(records(id, 7, &idem, &runs)).await.1,
         };
         let key = |id: usize| job.template()[0].to_owned() + &id.to_string();

@@ -147,6 +147,18 @@ impl Desk {
         self.run()
     }
 
+    fn in_the_end(&self, _: &u32) -> Probe<u32> {
+        while !current().is_lost() {
+            std::thread::yield_now();
+        }
+        self.answer(*self.says.lock().expect("no panic in it"))
+    }
+
+    #[idempotent(key = "conf-probe-slow:<id>", on_stale = probe(Self::in_the_end), heartbeat = false, stale_after = "1s", idem = self.idem)]
+    fn slow(&self, id: u32) -> Result<u32, Fault> {
+        self.run()
+    }
+
     async fn sent(&self, id: &u32) -> Probe<()> {
         match self.ask(*id).await {
             Probe::Happened(_) => Probe::Happened(()),
@@ -178,6 +190,16 @@ async fn held(s: &Subject, says: Says) -> Arc<Desk> {
     assert_eq!(failed(desk.job(1).await), "time-out");
     assert_eq!((desk.asked.count(), desk.saw().0), (0, 1));
     desk
+}
+
+/// Waits until a key needs review, which nobody who could be asked waits for.
+async fn turned_over(idem: &Idem, key: &str) {
+    let turned_over = async {
+        while row(idem, key).await.status != Status::NeedsReview {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(HOUR / 60, turned_over).await.expect("a key that needs review");
 }
 
 /// What is recorded of an ended probe.
@@ -249,9 +271,7 @@ pub(super) async fn what_nobody_knows_waits_for_a_person_who_is_told_once(s: &Su
             });
             let payload = panicking.await.expect_err("a panic").into_panic();
             assert_eq!(payload.downcast_ref::<&str>().copied(), Some("the probe's own words"));
-            while row(&idem, "conf-probe:1").await.status != Status::NeedsReview {
-                tokio::task::yield_now().await;
-            }
+            turned_over(&idem, "conf-probe:1").await;
         }
         for _ in 0..2 {
             let (answer, outcome) = with_outcome(desk.job(1)).await;
@@ -332,6 +352,21 @@ pub(super) async fn a_probe_whose_lease_is_lost_is_dropped(s: &Subject) {
     assert_eq!(row(&desk.idem, "conf-probe-lost:1").await.status, Status::Released, "as the person left it");
 }
 
+pub(super) async fn a_probe_that_answers_too_late_lets_nothing_run(s: &Subject) {
+    let desk = Desk::at(s.idem().await, Says::DidNotHappen);
+    failed(desk.slow(1));
+    let (late, outcome) = with_outcome_sync(|| desk.slow(1));
+    assert_eq!(
+        (refused(late), outcome),
+        (ErrorKind::ClaimLost, Some(Outcome::Refused(ErrorKind::ClaimLost)))
+    );
+    assert_eq!((desk.runs.count(), desk.asked.count()), (1, 1));
+
+    desk.will_say(Says::Happened(7));
+    assert_eq!(desk.slow(1).expect("recorded, for nobody took the claim"), 7);
+    assert_eq!((desk.runs.count(), desk.asked.count()), (1, 2));
+}
+
 pub(super) async fn a_key_that_was_asked_about_often_enough_waits_for_a_person(s: &Subject) {
     let desk = Desk::at(s.idem().await, Says::DidNotHappen);
     for _ in 0..3 {
@@ -384,9 +419,7 @@ pub(super) async fn plain_functions_ask_too(s: &Subject) {
     failed(desk.plain(9));
     let panicking = std::thread::scope(|scope| scope.spawn(|| desk.plain(9)).join());
     panicking.expect_err("a panic");
-    while row(&desk.idem, "conf-probe-sync:9").await.status != Status::NeedsReview {
-        tokio::task::yield_now().await;
-    }
+    turned_over(&desk.idem, "conf-probe-sync:9").await;
     assert_eq!(refused(desk.plain(9)), ErrorKind::NeedsReview);
     assert_eq!((desk.runs.count(), desk.asked.count()), (1, 1));
 }

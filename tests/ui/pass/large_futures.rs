@@ -2,7 +2,7 @@
 
 #![allow(clippy::large_stack_arrays, clippy::large_futures, clippy::needless_range_loop)]
 
-use idem_runtime::{Error, idempotent};
+use idem_runtime::{Error, Probe, idempotent};
 use sqlx::{Connection, SqliteConnection};
 
 use super::memory;
@@ -61,6 +61,28 @@ twins!(taken_inside, "large_futures:taken_inside:<id>", tx, (id: u8, bytes: [u8;
     Ok(bytes.len() + usize::from(id))
 });
 
+async fn finds(_: &u8) -> Probe<usize> {
+    let bytes = [1_u8; 64 * 1024];
+    tokio::task::yield_now().await;
+    Probe::Happened(bytes[usize::from(bytes[0])].into())
+}
+
+mod asks {
+    use super::*;
+
+    pub(super) async fn plain(id: u8) -> Result<usize, Error> {
+        tokio::task::yield_now().await;
+        Ok(id.into())
+    }
+
+    #[idempotent(key = "large_futures:asks:<id>", on_stale = probe(finds), idem = memory())]
+    pub(super) async fn job(id: u8) -> Result<usize, Error> {
+        let bytes = [id; 64 * 1024];
+        tokio::task::yield_now().await;
+        Ok(bytes[usize::from(id)].into())
+    }
+}
+
 /// Both sizes, compared.
 macro_rules! compare {
     ($name:ident($($args:expr),*)) => {{
@@ -80,6 +102,7 @@ fn b14_a_future_has_at_most_two_kilobytes_on_top_of_the_plain_one() {
     assert_eq!(compare!(held_often(1)).1, least);
     assert_eq!(compare!(awaits(1)).1, least);
     compare!(taken(1, [0; 1024]));
+    compare!(asks(1));
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@
 // These speak of the package, not of this module.
 #![allow(clippy::multiple_crate_versions, clippy::cargo_common_metadata)]
 
-use idem_runtime::{Error, Idem, Key, KeyPart, OnError, Transact, idempotent};
+use idem_runtime::{Error, Idem, Key, KeyPart, OnError, Probe, Transact, idempotent};
 use sqlx::{Sqlite, SqliteConnection, Transaction, query};
 use tokio::{task::yield_now, time::sleep};
 
@@ -82,6 +82,37 @@ pub async fn charge_month(month: Month, plan: Plan, amount: u64) -> Result<(), E
 
 const fn judge(_: &Error) -> OnError {
     OnError::Release
+}
+
+/// Refunds, and asks first.
+///
+/// # Errors
+///
+/// When it is refused.
+#[idempotent(key = "strict:asks:<id>", on_stale = probe(was_refunded), on_error = judge, key_fn = refund_key)]
+pub async fn refund(id: u64, mut cents: Vec<u64>) -> Result<u64, Error> {
+    cents.push(id);
+    yield_now().await;
+    Ok(id)
+}
+
+async fn was_refunded(id: &u64) -> Probe<u64> {
+    yield_now().await;
+    Probe::Happened(*id)
+}
+
+/// Prints, and asks first.
+///
+/// # Errors
+///
+/// When it is refused.
+#[idempotent(key = "strict:asks_at_once:<text>", on_stale = probe(was_printed))]
+pub fn print(text: &str) -> Result<usize, Error> {
+    Ok(text.len())
+}
+
+const fn was_printed(text: &str) -> Probe<usize> {
+    Probe::Happened(text.len())
 }
 
 /// Adds.
