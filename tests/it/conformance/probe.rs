@@ -133,7 +133,9 @@ impl Desk {
     #[idempotent(key = "conf-probe-lasting:<id>", on_stale = probe(Self::happened), idem = self.idem)]
     async fn lasting(&self, id: u32) -> Result<u32, Fault> {
         self.runs.enter();
-        self.gate.pass().await;
+        if current().attempt() == 1 {
+            self.gate.pass().await;
+        }
         Ok(id)
     }
 
