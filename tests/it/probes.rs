@@ -1,5 +1,7 @@
 //! Jobs with a probe whose workers die at every point, twice in a row.
 
+#![allow(clippy::trivially_copy_pass_by_ref, reason = "a probe is as its job wants it")]
+
 use std::{
     fmt,
     sync::{Mutex, PoisonError},

@@ -1,5 +1,7 @@
 //! Claims whose effect is asked about before anything runs again.
 
+#![allow(clippy::unused_async, clippy::trivially_copy_pass_by_ref, reason = "a probe is as its job wants it")]
+
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError, mpsc},

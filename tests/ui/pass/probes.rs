@@ -1,5 +1,7 @@
 //! `on_stale = probe(path)`: free functions, methods by every receiver, generics, boxed futures, plain functions.
 
+#![allow(clippy::unused_async, clippy::trivially_copy_pass_by_ref, reason = "a probe is as its job wants it")]
+
 use std::{
     borrow::Borrow,
     fmt::Debug,
