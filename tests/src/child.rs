@@ -30,6 +30,12 @@ pub fn test(path: &str) -> Command {
     command
 }
 
+/// What a child says to its parent on this line of its output, if it is no other line.
+#[must_use]
+pub fn message(line: &str) -> Option<&str> {
+    line.split_once(MARK).map(|(_, message)| message.trim())
+}
+
 /// A child process; killed when it is dropped.
 #[derive(Debug)]
 pub struct Child {
@@ -49,9 +55,9 @@ impl Child {
         let stdout = process.stdout.take().expect("piped");
         let stderr = process.stderr.take().expect("piped");
         follow(stdout, &transcript, move |line| {
-            if let Some((_, message)) = line.split_once(MARK) {
+            if let Some(message) = message(line) {
                 // The parent may have stopped listening.
-                let _ = tell.send(message.trim().to_owned());
+                let _ = tell.send(message.to_owned());
             }
         });
         follow(stderr, &transcript, |_| {});

@@ -1,0 +1,94 @@
+//! What was promised, looked for in what happened.
+
+mod laws;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+use crate::{
+    effects::{Effect, Effects},
+    history::{Entry, History},
+    key::{Key, Kind},
+};
+
+/// All that is known of a run.
+#[derive(Debug)]
+pub(crate) struct Evidence<'a> {
+    pub(crate) history: &'a History,
+    pub(crate) effects: &'a Effects,
+    /// The deliveries that wrote a row, by the number of the transactional job.
+    pub(crate) rows: &'a BTreeMap<u64, Vec<u64>>,
+    /// Keys that came to no end.
+    pub(crate) unclosed: BTreeSet<Key>,
+}
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Violation {
+    pub(crate) key: Key,
+    pub(crate) law: &'static str,
+    pub(crate) what: String,
+}
+
+/// Looks at every key.
+pub(crate) fn violations(evidence: &Evidence<'_>) -> Vec<Violation> {
+    let by_key = evidence.history.by_key();
+    let mut found = Vec::new();
+    for (key, entries) in &by_key {
+        let case = laws::Case::of(*key, entries, evidence);
+        found.extend(case.violations().into_iter().map(|(law, what)| Violation { key: *key, law, what }));
+    }
+    let stray = evidence.effects.all().filter(|effect| !by_key.contains_key(&effect.key));
+    found.extend(stray.map(|effect| Violation {
+        key: effect.key,
+        law: "an effect belongs to a delivery",
+        what: effect.to_string(),
+    }));
+    let unasked = evidence.rows.keys().map(|number| Key { kind: Kind::Credit, number: *number });
+    found.extend(unasked.filter(|key| !by_key.contains_key(key)).map(|key| Violation {
+        key,
+        law: "an effect belongs to a delivery",
+        what: "a row".to_owned(),
+    }));
+    found
+}
+
+impl Evidence<'_> {
+    pub(crate) fn effects_of(&self, key: Key) -> &[Effect] {
+        self.effects.of(key)
+    }
+
+    /// The deliveries whose rows are there.
+    pub(crate) fn rows_of(&self, key: Key) -> &[u64] {
+        if key.kind == Kind::Credit { self.rows.get(&key.number).map_or(&[], Vec::as_slice) } else { &[] }
+    }
+
+    /// A violation with all that happened to its key.
+    pub(crate) fn explain(&self, violation: &Violation) -> String {
+        let Violation { key, law, what } = violation;
+        let mut text = format!("\nVIOLATION {key}: {law}: {what}\n");
+        let mut line = |at: u64, what: &dyn std::fmt::Display| {
+            let _ = writeln!(text, "  {:>10.1} ms  {what}", self.history.since_begin(at));
+        };
+        let by_key = self.history.by_key();
+        let entries: Vec<&Entry> = by_key.get(key).cloned().unwrap_or_default();
+        let mut effects = self.effects_of(*key).iter().peekable();
+        for entry in self.history.around(&entries) {
+            while let Some(effect) = effects.next_if(|effect| effect.at <= entry.at) {
+                line(effect.at, &format_args!("EFFECT {effect}"));
+            }
+            line(entry.at, &entry.event);
+        }
+        for effect in effects {
+            line(effect.at, &format_args!("EFFECT {effect}"));
+        }
+        if !self.rows_of(*key).is_empty() {
+            let _ = writeln!(text, "  rows by deliveries {:?}", self.rows_of(*key));
+        }
+        text
+    }
+}

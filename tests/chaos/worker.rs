@@ -1,0 +1,71 @@
+//! The worker's side: a process of its own, which does what is delivered to it.
+
+use std::{env, path::Path, sync::{Arc, Mutex}, time::Duration};
+
+use idem_runtime::{Error, Idem};
+use idem_tests::{Backend, Ledger, child::Parent};
+use tokio::{runtime, task, time::sleep};
+
+use crate::{
+    bank::Bank,
+    delivery::{Answer, Delivery, End},
+    jobs::Hand,
+    settings::Broken,
+};
+
+/// Where the worker finds its database.
+pub(crate) const URL: &str = "IDEM_CHAOS_WORKER_URL";
+
+/// Where it finds the ledger.
+pub(crate) const LEDGER: &str = "IDEM_CHAOS_WORKER_LEDGER";
+
+/// What it says when it is ready for deliveries.
+pub(crate) const READY: &str = "ready";
+
+/// Works until it is killed, or its parent is gone.
+pub(crate) fn work(parent: Parent) {
+    let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let hand = Arc::new(runtime.block_on(hand()));
+    let parent = Arc::new(parent);
+    parent.say(READY);
+    loop {
+        let delivery: Delivery = serde_json::from_str(&parent.hear()).expect("a delivery");
+        let (parent, hand) = (Arc::clone(&parent), Arc::clone(&hand));
+        runtime.spawn(async move {
+            let end = task::spawn(hand.work(delivery)).await;
+            let answer = Answer { delivery: delivery.id, end: end.unwrap_or(End::Panicked) };
+            parent.say(&serde_json::to_string(&answer).expect("plain data"));
+        });
+    }
+}
+
+async fn hand() -> Hand {
+    let url = env::var(URL).expect("set by the parent");
+    let ledger = env::var(LEDGER).expect("set by the parent");
+    let scheme = url.split(':').next();
+    let backend = Backend::DATABASES.into_iter().find(|backend| Some(backend.name()) == scheme);
+    Hand {
+        idem: connected(&url).await,
+        ledger: Ledger::open(Path::new(&ledger)),
+        bank: Bank::at(backend.expect("a database"), &url),
+        broken: Broken::of_environment(),
+        returned: Mutex::default(),
+    }
+}
+
+/// Connects, however long the database is away.
+async fn connected(url: &str) -> Idem {
+    loop {
+        let builder = Idem::builder()
+            .url(url)
+            .store_timeout(Duration::from_secs(2))
+            .record_for(Duration::from_secs(10))
+            .review_retry_after(Duration::from_millis(500));
+        match builder.connect().await {
+            Ok(idem) => return idem,
+            Err(Error::Store { .. }) => sleep(Duration::from_millis(50)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
