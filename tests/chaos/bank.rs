@@ -87,10 +87,7 @@ impl Bank {
     }
 }
 
-async fn run<DB: Dialect>(
-    connection: &mut sqlx::pool::PoolConnection<DB>,
-    sql: &str,
-) -> sqlx::Result<()> {
+async fn run<DB: Dialect>(connection: &mut sqlx::pool::PoolConnection<DB>, sql: &str) -> sqlx::Result<()> {
     DB::run(connection, sql).await
 }
 

@@ -49,7 +49,13 @@ struct Process {
 }
 
 impl Worker {
-    pub(crate) fn at(database: &Database, ledger: PathBuf, skew: Skew, index: usize, news: Sender<News>) -> Worker {
+    pub(crate) fn at(
+        database: &Database,
+        ledger: PathBuf,
+        skew: Skew,
+        index: usize,
+        news: Sender<News>,
+    ) -> Worker {
         let proxy = database.address().map(Proxy::to);
         let through = proxy.as_ref().and_then(|proxy| database.url_through(proxy.address()));
         Worker {

@@ -37,14 +37,22 @@ pub(crate) struct Answer {
 /// How a delivery ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum End {
-    Done { how: How, value: u64 },
+    Done {
+        how: How,
+        value: u64,
+    },
     /// The job's own error.
     Failed,
     Panicked,
     /// The database ended a transaction, or none could be begun.
     NotCommitted(String),
     /// An error of Idem; whether the body had come to its end.
-    Refused { kind: String, retryable: bool, retry_after: Option<u64>, returned: bool },
+    Refused {
+        kind: String,
+        retryable: bool,
+        retry_after: Option<u64>,
+        returned: bool,
+    },
 }
 
 /// How a job came to its value.

@@ -22,16 +22,41 @@ pub(crate) struct Entry {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    Sent { delivery: Delivery, worker: usize, pid: u32 },
-    Answered { key: Key, delivery: u64, end: End },
+    Sent {
+        delivery: Delivery,
+        worker: usize,
+        pid: u32,
+    },
+    Answered {
+        key: Key,
+        delivery: u64,
+        end: End,
+    },
     /// The worker is dead: nobody will answer.
-    Unanswered { key: Key, delivery: u64 },
+    Unanswered {
+        key: Key,
+        delivery: u64,
+    },
     /// A person looked, and said so.
-    Judged { key: Key, verdict: Verdict, became: Became },
-    Started { worker: usize, pid: u32 },
-    Harmed { worker: usize, pid: u32, harm: Harm },
+    Judged {
+        key: Key,
+        verdict: Verdict,
+        became: Became,
+    },
+    Started {
+        worker: usize,
+        pid: u32,
+    },
+    Harmed {
+        worker: usize,
+        pid: u32,
+        harm: Harm,
+    },
     /// It is over.
-    Healed { worker: usize, pid: u32 },
+    Healed {
+        worker: usize,
+        pid: u32,
+    },
     /// The server was told to end, or began again.
     ServerEnds(Ending),
     ServerIsBack,

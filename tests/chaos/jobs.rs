@@ -241,7 +241,9 @@ fn end_of((result, outcome): (Done, Option<Outcome>)) -> End {
         Err(Fault::Idem(error)) => End::Refused {
             kind: format!("{:?}", error.kind()),
             retryable: error.is_retryable(),
-            retry_after: error.retry_after().map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+            retry_after: error
+                .retry_after()
+                .map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
             returned: false,
         },
     }

@@ -60,9 +60,11 @@ impl Harm {
     pub(crate) fn lasts(self) -> Option<Duration> {
         match self {
             Harm::Kill | Harm::Cut => None,
-            Harm::Stop(ms) | Harm::Silence(ms) | Harm::Swallow(ms) | Harm::Refuse(ms) | Harm::Delay(_, ms) => {
-                Some(Duration::from_millis(ms))
-            }
+            Harm::Stop(ms)
+            | Harm::Silence(ms)
+            | Harm::Swallow(ms)
+            | Harm::Refuse(ms)
+            | Harm::Delay(_, ms) => Some(Duration::from_millis(ms)),
         }
     }
 }
@@ -169,8 +171,12 @@ pub(crate) fn body(seed: u64, key: Key, n: u64, backend: Backend) -> (u64, u64, 
         _ => 3,
     };
     let fate = if rng.u32(..100) < fails {
-        let fates =
-            [Fate::FailsBeforeEffect, Fate::FailsAfterEffect, Fate::PanicsBeforeEffect, Fate::PanicsAfterEffect];
+        let fates = [
+            Fate::FailsBeforeEffect,
+            Fate::FailsAfterEffect,
+            Fate::PanicsBeforeEffect,
+            Fate::PanicsAfterEffect,
+        ];
         fates[[0, 0, 0, 1, 1, 1, 2, 3][rng.usize(..8)]]
     } else {
         Fate::Succeeds

@@ -1,6 +1,11 @@
 //! The worker's side: a process of its own, which does what is delivered to it.
 
-use std::{env, path::Path, sync::{Arc, Mutex}, time::Duration};
+use std::{
+    env,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use idem_runtime::{Error, Idem};
 use idem_tests::{Backend, Ledger, child::Parent};

@@ -1,6 +1,6 @@
 use std::env;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use crate::{
     interrupt::Interrupt,
@@ -40,6 +40,14 @@ impl Fleet {
         Ok(fleet)
     }
 
+    /// A server that is started for the caller alone, whatever the environment names.
+    pub(crate) fn own(name: &str, interrupt: &Interrupt) -> Result<Running> {
+        let server = SERVERS.iter().find(|server| server.name == name);
+        let server = server.with_context(|| format!("there is no server for {name}"))?;
+        let alone = Fleet { purpose: Purpose::Test, running: Vec::new(), missing: Vec::new() };
+        (server.start)(&alone, interrupt).with_context(|| server.install)
+    }
+
     fn find(&self, server: &Server, interrupt: &Interrupt) -> Result<Running> {
         match env::var(self.purpose.variable(server)) {
             Ok(url) if !url.is_empty() => Ok(Running::elsewhere(url)),
@@ -53,6 +61,11 @@ impl Fleet {
             .iter()
             .find(|(running, _)| running.name == server)
             .map(|(_, running)| running.url.as_str())
+    }
+
+    /// Whether it was started for this run.
+    pub(crate) fn has_started(&self, server: &str) -> bool {
+        self.running.iter().any(|(kind, running)| kind.name == server && running.is_ours())
     }
 
     pub(crate) fn missing(&self) -> impl Iterator<Item = (&'static Server, &Missing)> {

@@ -2,10 +2,11 @@
 
 use std::{
     env,
-    io::Read,
+    io::{BufRead as _, BufReader, Read, Write as _},
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, RecvTimeoutError},
     thread,
     time::{Duration, Instant},
 };
@@ -54,6 +55,40 @@ pub(crate) fn output(command: &mut Command, interrupt: &Interrupt) -> Result<Str
         bail!("`{}`: {status}\n{}", command.get_program().display(), stderr.trim_end());
     }
     Ok(stdout)
+}
+
+/// Runs to the end, in sight of the user but for the lines that `answer` knows: to those it is sent an answer.
+pub(crate) fn converse(
+    command: &mut Command,
+    interrupt: &Interrupt,
+    mut answer: impl FnMut(&str) -> Option<String>,
+) -> Result<ExitStatus> {
+    let mut child = spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
+    let (mut stdin, stdout) = child.stdin.take().zip(child.stdout.take()).context("there are no pipes")?;
+    let (tell, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            // Nobody listens any more when we are interrupted.
+            let _ = tell.send(line);
+        }
+    });
+    loop {
+        match lines.recv_timeout(Duration::from_millis(10)) {
+            Ok(line) => match answer(&line) {
+                None => println!("{line}"),
+                Some(answer) => {
+                    // Whoever asked may be gone.
+                    let _ = writeln!(stdin, "{answer}");
+                }
+            },
+            Err(RecvTimeoutError::Timeout) if interrupt.raised() => {
+                end(&mut child)?;
+                bail!("interrupted");
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return wait(&mut child, interrupt),
+        }
+    }
 }
 
 /// Starts what goes on beside us, until it is ended with [`kill`].

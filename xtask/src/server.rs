@@ -1,6 +1,7 @@
 //! The servers a run can have, one file each; and an interpreter, which is found or made like one.
 
 mod account;
+mod ending;
 mod mysql;
 mod pgbouncer;
 mod postgres;
@@ -9,8 +10,9 @@ mod secret;
 
 use std::fmt;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
+pub(crate) use self::ending::Ending;
 use crate::{fleet::Fleet, interrupt::Interrupt};
 
 /// In the order they start; one may stand on those before it.
@@ -37,20 +39,42 @@ pub(crate) struct Server {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) url: String,
-    _keeper: Option<Box<dyn Keeper>>,
+    keeper: Option<Box<dyn Keeper>>,
 }
 
 /// Stops a server when it is dropped.
-pub(crate) trait Keeper: fmt::Debug {}
+pub(crate) trait Keeper: fmt::Debug {
+    /// Ends it before that; its data stay.
+    fn end(&mut self, ending: Ending) -> Result<()> {
+        bail!("there is no {ending:?} end for {self:?}")
+    }
+
+    /// Starts it again where it was, with the data that it had.
+    fn start_again(&mut self) -> Result<()> {
+        bail!("there is no other start for {self:?}")
+    }
+}
 
 impl Running {
     pub(crate) fn kept_by(keeper: impl Keeper + 'static, url: String) -> Running {
-        Running { url, _keeper: Some(Box::new(keeper)) }
+        Running { url, keeper: Some(Box::new(keeper)) }
+    }
+
+    pub(crate) fn is_ours(&self) -> bool {
+        self.keeper.is_some()
+    }
+
+    /// Who can end it and start it again; nobody ends what is somebody else's.
+    pub(crate) fn keeper(&mut self) -> Result<&mut dyn Keeper> {
+        match &mut self.keeper {
+            Some(keeper) => Ok(&mut **keeper),
+            None => bail!("it is not ours to end"),
+        }
     }
 
     /// Somebody else's.
     pub(crate) fn elsewhere(url: String) -> Running {
-        Running { url, _keeper: None }
+        Running { url, keeper: None }
     }
 }
 

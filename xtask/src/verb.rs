@@ -1,6 +1,7 @@
 //! What can be asked for, one file per verb.
 
 mod bench;
+mod chaos;
 mod ci;
 mod docs;
 mod fuzz;
@@ -17,6 +18,7 @@ pub(crate) enum Verb {
     Test(test::Test),
     Ci(ci::Ci),
     Bench(bench::Bench),
+    Chaos(chaos::Chaos),
     Fuzz(fuzz::Fuzz),
     Docs(docs::Docs),
     /// Starts the servers, says how to reach them, and keeps them until ctrl-c.
@@ -29,6 +31,7 @@ impl Verb {
             Verb::Test(test) => test.run(interrupt),
             Verb::Ci(ci) => ci.run(interrupt),
             Verb::Bench(bench) => bench.run(interrupt),
+            Verb::Chaos(chaos) => chaos.run(interrupt),
             Verb::Fuzz(fuzz) => fuzz.run(interrupt),
             Verb::Docs(docs) => docs.run(),
             Verb::Servers => servers::run(interrupt),

@@ -99,9 +99,10 @@ impl<'a> Case<'a> {
             .count();
         let (effects, rows) = (self.effects.len(), self.rows.len());
         match self.key.kind.promise() {
-            Promise::AtMostOnce if effects > 1 + frees => {
-                Some(("at most one effect", format!("{effects} effects, and a person freed it {frees} times")))
-            }
+            Promise::AtMostOnce if effects > 1 + frees => Some((
+                "at most one effect",
+                format!("{effects} effects, and a person freed it {frees} times"),
+            )),
             Promise::RowOnce if rows > 1 => Some(("one row", format!("{rows} rows"))),
             Promise::RowOnce if effects > 0 => Some(("one row", format!("{effects} effects besides"))),
             _ => None,
@@ -110,7 +111,8 @@ impl<'a> Case<'a> {
 
     fn has_its_effect(&self) -> Option<Broken> {
         let is_acknowledged = self.answers.iter().any(|(_, _, end)| end.is_done());
-        let happened = if self.key.kind.promise() == Promise::RowOnce { self.rows.len() } else { self.effects.len() };
+        let happened =
+            if self.key.kind.promise() == Promise::RowOnce { self.rows.len() } else { self.effects.len() };
         if is_acknowledged && happened == 0 {
             return Some(("what is acknowledged has happened", "no effect".to_owned()));
         }
@@ -125,17 +127,20 @@ impl<'a> Case<'a> {
         let mut completions: Vec<String> =
             self.accepted().map(|(_, delivery, end)| format!("#{delivery}: {end}")).collect();
         completions.extend(self.judgements.iter().filter_map(|(verdict, became)| {
-            (**became == Became::Changed && *verdict != Verdict::DidNot).then(|| format!("{verdict:?} by a person"))
+            (**became == Became::Changed && *verdict != Verdict::DidNot)
+                .then(|| format!("{verdict:?} by a person"))
         }));
         (completions.len() > 1).then(|| ("one completion is accepted", completions.join(" and ")))
     }
 
     fn runs_no_more_when_it_is_completed(&self) -> Option<Broken> {
-        let acknowledged = self.answers.iter().filter(|(_, _, end)| end.is_done()).map(|(at, ..)| *at).min()?;
+        let acknowledged =
+            self.answers.iter().filter(|(_, _, end)| end.is_done()).map(|(at, ..)| *at).min()?;
         let later = |delivery: &u64| self.sent.get(delivery).is_some_and(|sent| *sent > acknowledged);
-        let (_, delivery, end) = self.answers.iter().find(|(_, delivery, end)| {
-            later(delivery) && (!end.ran_nothing() || end.is_accepted())
-        })?;
+        let (_, delivery, end) = self
+            .answers
+            .iter()
+            .find(|(_, delivery, end)| later(delivery) && (!end.ran_nothing() || end.is_accepted()))?;
         Some(("a completed key runs no more", format!("#{delivery} came later and answered {end}")))
     }
 
@@ -171,7 +176,10 @@ impl<'a> Case<'a> {
         }
         let replay = self.replays().next()?;
         let (_, delivery, end) = self.accepted().find(|(_, delivery, _)| *delivery != replay)?;
-        Some(("a replay gives what was accepted", format!("#{delivery} answered {end}, and replays give {replay}")))
+        Some((
+            "a replay gives what was accepted",
+            format!("#{delivery} answered {end}, and replays give {replay}"),
+        ))
     }
 
     fn has_growing_fences(&self) -> Option<Broken> {

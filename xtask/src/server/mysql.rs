@@ -8,11 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::{
-    Keeper, Running, Server,
+    Ending, Keeper, Running, Server,
     account::Account,
     secret::{ATTEMPTS, free_port, password},
 };
@@ -56,6 +57,7 @@ struct Instance {
     account: Account,
     folder: TempDir,
     child: Option<Child>,
+    port: u16,
 }
 
 fn start(_: &Fleet, interrupt: &Interrupt) -> Result<Running> {
@@ -63,7 +65,7 @@ fn start(_: &Fleet, interrupt: &Interrupt) -> Result<Running> {
     let account = Account::unprivileged(&["mysql", "_mysql", "nobody"])?;
     let folder = TempDir::with_prefix("idem-mysql-")?;
     account.own(folder.path())?;
-    let mut instance = Instance { programs, account, folder, child: None };
+    let mut instance = Instance { programs, account, folder, child: None, port: 0 };
     let password = password()?;
     instance.initialize(&password, interrupt)?;
     let port = instance.start(interrupt)?;
@@ -106,10 +108,10 @@ impl Instance {
     fn start(&mut self, interrupt: &Interrupt) -> Result<u16> {
         let mut attempt = 1;
         loop {
-            let port = free_port()?;
-            let started = self.start_on(port, interrupt);
+            self.port = free_port()?;
+            let started = self.start_on_port(interrupt);
             match started {
-                Ok(()) => return Ok(port),
+                Ok(()) => return Ok(self.port),
                 Err(_) if attempt < ATTEMPTS && !interrupt.raised() => attempt += 1,
                 Err(error) => {
                     let log = fs::read_to_string(self.path("log")).unwrap_or_default();
@@ -119,7 +121,7 @@ impl Instance {
         }
     }
 
-    fn start_on(&mut self, port: u16, interrupt: &Interrupt) -> Result<()> {
+    fn start_on_port(&mut self, interrupt: &Interrupt) -> Result<()> {
         let (Programs::MariaDb { server, .. } | Programs::MySql { server }) = &self.programs;
         let mut command = self.command(server);
         command.arg("--no-defaults");
@@ -132,6 +134,7 @@ impl Instance {
         ] {
             command.arg(format!("--{option}={}", self.path(file).display()));
         }
+        let port = self.port;
         command.arg(format!("--port={port}"));
         command.args(["--bind-address=127.0.0.1", "--max-connections=500"]);
         // MySQL: the one plug-in that needs no TLS, and no second protocol on a port of its own.
@@ -172,7 +175,29 @@ fn greets(port: u16) -> bool {
     greeting.is_ok()
 }
 
-impl Keeper for Instance {}
+impl Keeper for Instance {
+    fn end(&mut self, ending: Ending) -> Result<()> {
+        let child = self.child.as_mut().context("it does not run")?;
+        match ending {
+            Ending::Graceful => {
+                kill_process(Pid::from_child(child), Signal::TERM)?;
+                let patience = Instant::now() + PATIENCE;
+                while child.try_wait()?.is_none() {
+                    ensure!(Instant::now() < patience, "it does not end");
+                    thread::sleep(Duration::from_millis(10));
+                }
+                Ok(())
+            }
+            Ending::Immediate => bail!("this server ends gracefully or not at all"),
+            Ending::Killed => program::kill(child),
+        }
+    }
+
+    /// Not to be interrupted by halves: it is asked to end by being dropped.
+    fn start_again(&mut self) -> Result<()> {
+        self.start_on_port(&Interrupt::default())
+    }
+}
 
 impl Drop for Instance {
     /// The data is thrown away, so nothing needs to be written back first.

@@ -4,13 +4,16 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::Command,
+    thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::{
-    Keeper, Running, Server,
+    Ending, Keeper, Running, Server,
     account::Account,
     secret::{ATTEMPTS, free_port, password},
 };
@@ -32,14 +35,18 @@ struct Cluster {
     programs: PathBuf,
     account: Account,
     folder: TempDir,
+    port: u16,
 }
+
+/// How long the remains of a server that was killed may be in the way of the next.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn start(_: &Fleet, interrupt: &Interrupt) -> Result<Running> {
     let programs = programs().context("found no PostgreSQL programs")?;
     let account = Account::unprivileged(&["postgres", "_postgres", "nobody"])?;
     let folder = TempDir::with_prefix("idem-postgres-")?;
     account.own(folder.path())?;
-    let cluster = Cluster { programs, account, folder };
+    let mut cluster = Cluster { programs, account, folder, port: 0 };
     let password = password()?;
     cluster.initialize(&password, interrupt)?;
     let port = cluster.start()?;
@@ -66,16 +73,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// Not to be interrupted: a server that is half started cannot be told to stop.
-    fn start(&self) -> Result<u16> {
+    fn start(&mut self) -> Result<u16> {
         let mut attempt = 1;
         loop {
-            let port = free_port()?;
-            let mut pg_ctl = self.command("pg_ctl");
-            pg_ctl.args(["start", "--silent", "--wait", "--timeout=60", "--pgdata"]).arg(self.data());
-            pg_ctl.arg("--log").arg(self.path("log")).arg(format!("--options=-p {port}"));
-            match program::output(&mut pg_ctl, &Interrupt::default()) {
-                Ok(_) => return Ok(port),
+            self.port = free_port()?;
+            match self.start_on_port() {
+                Ok(()) => return Ok(self.port),
                 Err(_) if attempt < ATTEMPTS => attempt += 1,
                 Err(error) => {
                     let log = fs::read_to_string(self.path("log")).unwrap_or_default();
@@ -83,6 +86,37 @@ impl Cluster {
                 }
             }
         }
+    }
+
+    /// Not to be interrupted: a server that is half started cannot be told to stop.
+    fn start_on_port(&self) -> Result<()> {
+        let mut pg_ctl = self.command("pg_ctl");
+        pg_ctl.args(["start", "--silent", "--wait", "--timeout=60", "--pgdata"]).arg(self.data());
+        pg_ctl.arg("--log").arg(self.path("log")).arg(format!("--options=-p {}", self.port));
+        program::output(&mut pg_ctl, &Interrupt::default()).map(drop)
+    }
+
+    fn stop(&self, mode: &str) -> Result<()> {
+        let mut pg_ctl = self.command("pg_ctl");
+        let mode = format!("--mode={mode}");
+        pg_ctl.args(["stop", "--silent", &mode, "--wait", "--timeout=30", "--pgdata"]).arg(self.data());
+        // An interrupt is no reason to leave it running.
+        program::output(&mut pg_ctl, &Interrupt::default()).map(drop)
+    }
+
+    /// Kills the server and every process that serves a connection of it.
+    fn kill(&self) -> Result<()> {
+        let file = fs::read_to_string(self.data().join("postmaster.pid"))?;
+        let pid = file.lines().next().and_then(process_id).context("the server's file names no process")?;
+        // Where the system does not tell, they end by themselves as soon as they notice.
+        let raw = pid.as_raw_nonzero();
+        let children = fs::read_to_string(format!("/proc/{raw}/task/{raw}/children")).unwrap_or_default();
+        kill_process(pid, Signal::KILL)?;
+        for child in children.split_whitespace().filter_map(process_id) {
+            // It may have ended with its parent.
+            let _ = kill_process(child, Signal::KILL);
+        }
+        Ok(())
     }
 
     fn command(&self, program: &str) -> Command {
@@ -100,23 +134,40 @@ impl Cluster {
     }
 }
 
-impl Keeper for Cluster {}
+impl Keeper for Cluster {
+    fn end(&mut self, ending: Ending) -> Result<()> {
+        match ending {
+            Ending::Graceful => self.stop("fast"),
+            Ending::Immediate => self.stop("immediate"),
+            Ending::Killed => self.kill(),
+        }
+    }
+
+    fn start_again(&mut self) -> Result<()> {
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            match self.start_on_port() {
+                // What was killed may still hold its memory.
+                Err(_) if Instant::now() < patience => thread::sleep(Duration::from_millis(50)),
+                started => return started,
+            }
+        }
+    }
+}
 
 impl Drop for Cluster {
     /// The data is thrown away, so nothing needs to be written back first.
     fn drop(&mut self) {
-        if !self.data().join("postmaster.pid").exists() {
-            return;
-        }
-        let mut pg_ctl = self.command("pg_ctl");
-        pg_ctl
-            .args(["stop", "--silent", "--mode=immediate", "--wait", "--timeout=30", "--pgdata"])
-            .arg(self.data());
-        // An interrupt is no reason to leave it running.
-        if let Err(error) = program::output(&mut pg_ctl, &Interrupt::default()) {
+        if self.data().join("postmaster.pid").exists()
+            && let Err(error) = self.stop("immediate")
+        {
             eprintln!("PostgreSQL may still be running in {}: {error:#}", self.folder.path().display());
         }
     }
+}
+
+fn process_id(text: &str) -> Option<Pid> {
+    text.trim().parse().ok().and_then(Pid::from_raw)
 }
 
 /// The folder with the server's programs: on the `PATH`, or where distributions keep them off it, the newest first.

@@ -3,6 +3,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use clap::Args;
 
+use super::chaos::{self, Chaos};
 use crate::{
     backend::Requirement,
     coverage::Coverage,
@@ -11,7 +12,8 @@ use crate::{
     program,
 };
 
-/// Runs every test, on servers that are found or started, and says which back ends it covered.
+/// Runs every test, on servers that are found or started, says which back ends it covered, and ends with a short run of
+/// `chaos` on each.
 #[derive(Args, Debug)]
 pub(crate) struct Test {
     /// Back ends without which the run is a failure.
@@ -38,10 +40,19 @@ impl Test {
         let coverage = Coverage::of_listing(&listing?);
         coverage.report(&fleet, status.success());
         ensure!(status.success(), "there were failures");
-        if self.arguments.is_empty() {
-            required.ensure_covered(&coverage)?;
+        if !self.arguments.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        required.ensure_covered(&coverage)?;
+        let (ours, others): (Vec<_>, Vec<_>) =
+            chaos::SERVERS.iter().partition(|name| fleet.has_started(name));
+        for name in others {
+            println!(
+                "\nno chaos on {name}: a server that is not ours is not ended; `cargo xtask chaos` starts one"
+            );
+        }
+        drop(fleet);
+        Chaos::short(&ours).run(interrupt)
     }
 
     fn tests(&self, fleet: &Fleet) -> Command {
