@@ -198,11 +198,11 @@ impl Campaign {
                 }
                 self.start(worker);
             }
-            News::Ready { .. } | News::Answered { .. } | News::Died { .. } => {}
+            // Of a process that is dead, or of what was asked for and has nothing to follow.
+            News::Ready { .. } | News::Answered { .. } | News::Died { .. } | News::ServerEnded => {}
             News::Judged { key, verdict, became } => {
                 self.history.note(Event::Judged { key, verdict, became });
             }
-            News::ServerEnded => {}
             News::ServerIsBack => {
                 self.history.note(Event::ServerIsBack);
                 self.harmed -= 1;

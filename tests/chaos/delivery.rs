@@ -81,13 +81,25 @@ impl End {
     /// Whether no body of this delivery has run.
     pub(crate) fn ran_nothing(&self) -> bool {
         match self {
-            End::Done { how, .. } => matches!(how, How::Probed | How::Replayed),
-            End::Refused { returned: true, .. } => false,
-            End::Refused { kind, .. } => {
-                !["ClaimLost", "TransactionLost", "TransactionConflict"].contains(&kind.as_str())
-            }
+            End::Done { .. } => !self.is_accepted(),
+            End::Refused { .. } => !self.tells_of_a_run() && !self.is_of_transaction(),
             End::Failed | End::Panicked | End::NotCommitted(_) => false,
         }
+    }
+
+    /// Whether a body has run, to whatever end.
+    pub(crate) fn tells_of_a_run(&self) -> bool {
+        match self {
+            End::Failed | End::Panicked => true,
+            End::Done { .. } => self.is_accepted(),
+            End::Refused { returned, kind, .. } => *returned || kind == "ClaimLost",
+            End::NotCommitted(_) => false,
+        }
+    }
+
+    /// Whether the transaction ended before or under the job.
+    fn is_of_transaction(&self) -> bool {
+        self.is_refused_as("TransactionLost") || self.is_refused_as("TransactionConflict")
     }
 
     /// Whether a write of a holder that is none any more was rejected.

@@ -126,22 +126,26 @@ impl<'a> Case<'a> {
         }
         let mut completions: Vec<String> =
             self.accepted().map(|(_, delivery, end)| format!("#{delivery}: {end}")).collect();
-        completions.extend(self.judgements.iter().filter_map(|(verdict, became)| {
-            (**became == Became::Changed && *verdict != Verdict::DidNot)
-                .then(|| format!("{verdict:?} by a person"))
-        }));
+        let by_a_person = self
+            .judgements
+            .iter()
+            .filter(|(verdict, became)| **became == Became::Changed && *verdict != Verdict::DidNot);
+        completions.extend(by_a_person.map(|(verdict, _)| format!("{verdict:?} by a person")));
         (completions.len() > 1).then(|| ("one completion is accepted", completions.join(" and ")))
     }
 
     fn runs_no_more_when_it_is_completed(&self) -> Option<Broken> {
+        let law = "a completed key runs no more";
         let acknowledged =
             self.answers.iter().filter(|(_, _, end)| end.is_done()).map(|(at, ..)| *at).min()?;
         let later = |delivery: &u64| self.sent.get(delivery).is_some_and(|sent| *sent > acknowledged);
-        let (_, delivery, end) = self
-            .answers
-            .iter()
-            .find(|(_, delivery, end)| later(delivery) && (!end.ran_nothing() || end.is_accepted()))?;
-        Some(("a completed key runs no more", format!("#{delivery} came later and answered {end}")))
+        if let Some((_, delivery, end)) =
+            self.answers.iter().find(|(_, delivery, end)| later(delivery) && end.tells_of_a_run())
+        {
+            return Some((law, format!("#{delivery} came later and answered {end}")));
+        }
+        let delivery = self.sent.keys().find(|delivery| later(delivery) && self.ran(**delivery))?;
+        Some((law, format!("#{delivery} came later and had its effect")))
     }
 
     fn replays_one_value(&self) -> Option<Broken> {
