@@ -59,7 +59,7 @@ pub(crate) fn violations(evidence: &Evidence<'_>) -> Vec<Violation> {
 
 impl Evidence<'_> {
     pub(crate) fn effects_of(&self, key: Key) -> &[Effect] {
-        self.effects.of(key)
+        self.effects.of_key(key)
     }
 
     /// The deliveries whose rows are there.

@@ -67,6 +67,15 @@ impl Effects {
         Effects { path, read: 0, of_key: BTreeMap::new() }
     }
 
+    /// Those, without a ledger to read.
+    pub(crate) fn of(effects: &[Effect]) -> Effects {
+        let mut of_key: BTreeMap<Key, Vec<Effect>> = BTreeMap::new();
+        for effect in effects {
+            of_key.entry(effect.key).or_default().push(*effect);
+        }
+        Effects { path: PathBuf::new(), read: 0, of_key }
+    }
+
     /// Reads what has come since. A line that is not whole yet waits for the next time.
     pub(crate) fn refresh(&mut self) {
         let mut file = fs::File::open(&self.path).expect("a ledger to read");
@@ -81,7 +90,7 @@ impl Effects {
         }
     }
 
-    pub(crate) fn of(&self, key: Key) -> &[Effect] {
+    pub(crate) fn of_key(&self, key: Key) -> &[Effect] {
         self.of_key.get(&key).map_or(&[], Vec::as_slice)
     }
 

@@ -87,6 +87,10 @@ impl History {
         History { begun: clock::now(), entries: Vec::new() }
     }
 
+    pub(crate) fn of(entries: Vec<Entry>) -> History {
+        History { begun: 0, entries }
+    }
+
     pub(crate) fn note(&mut self, event: Event) {
         self.entries.push(Entry { at: clock::now(), event });
     }

@@ -45,7 +45,7 @@ async fn judge(url: &str, ledger: PathBuf, asked: &Receiver<Key>, news: &Sender<
     let mut effects = Effects::in_ledger(ledger);
     for (key, value) in asked.iter().zip(FIRST_VALUE..) {
         effects.refresh();
-        let (verdict, resolution) = if effects.of(key).is_empty() {
+        let (verdict, resolution) = if effects.of_key(key).is_empty() {
             (Verdict::DidNot, Resolution::Retry)
         } else {
             (Verdict::Happened(value), Resolution::Completed(Some(value.into())))
