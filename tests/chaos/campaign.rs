@@ -131,7 +131,7 @@ impl Campaign {
             harms: (0..WORKERS).map(|worker| Harms::of(seed, worker, backend)).collect(),
             restarts: Restarts::of(seed, backend),
             server: Server::kept_by(parent, tell.clone()),
-            person: Person::at(database.url().to_owned(), ledger.clone(), tell),
+            person: Person::at(database.url().to_owned(), seed, ledger.clone(), tell),
             queue: Queue::new(seed, backend),
             history: History::begin(),
             agenda: BinaryHeap::new(),

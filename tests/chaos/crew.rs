@@ -18,7 +18,7 @@ use crate::{
     key::Key,
     plan::Harm,
     skew::Skew,
-    worker::{LEDGER, READY, URL},
+    worker::{LEDGER, READY, RETIRE, URL},
 };
 
 /// How many deliveries a worker takes at once.
@@ -37,7 +37,8 @@ pub(crate) struct Worker {
     /// How many processes it had.
     life: u64,
     ready: bool,
-    killed: bool,
+    /// It was killed, or told to end.
+    leaves: bool,
     in_flight: BTreeMap<u64, Key>,
 }
 
@@ -68,7 +69,7 @@ impl Worker {
             process: None,
             life: 0,
             ready: false,
-            killed: false,
+            leaves: false,
             in_flight: BTreeMap::new(),
         }
     }
@@ -79,7 +80,7 @@ impl Worker {
         command.env(URL, &self.url).env(LEDGER, &self.ledger);
         self.skew.set(&mut command, self.index);
         self.life += 1;
-        (self.ready, self.killed) = (false, false);
+        (self.ready, self.leaves) = (false, false);
         let process = Process::spawn(&mut command, self.index, self.life, &self.news);
         let pid = process.child.id();
         self.process = Some(process);
@@ -101,15 +102,12 @@ impl Worker {
 
     /// How many more deliveries it takes. One that is frozen or cut off takes them as any other.
     pub(crate) fn room(&self) -> usize {
-        if self.ready && !self.killed { HANDS.saturating_sub(self.in_flight.len()) } else { 0 }
+        if self.ready && !self.leaves { HANDS.saturating_sub(self.in_flight.len()) } else { 0 }
     }
 
     pub(crate) fn deliver(&mut self, delivery: &Delivery) {
         self.in_flight.insert(delivery.id, delivery.key);
-        let process = self.process.as_mut().expect("a worker that has room");
-        let line = serde_json::to_string(delivery).expect("plain data");
-        // One that has died is heard of in another way.
-        let _ = writeln!(process.stdin, "{line}").and_then(|()| process.stdin.flush());
+        self.write(&serde_json::to_string(delivery).expect("plain data"));
     }
 
     /// The key of a delivery that was answered.
@@ -125,7 +123,7 @@ impl Worker {
     pub(crate) fn bury(&mut self) -> BTreeMap<u64, Key> {
         if let Some(mut process) = self.process.take() {
             assert!(
-                self.killed,
+                self.leaves,
                 "worker {} ended by itself: {:?}\n{}",
                 self.index,
                 process.child.wait(),
@@ -138,6 +136,7 @@ impl Worker {
     pub(crate) fn harm(&mut self, harm: Harm) {
         match (harm, &self.proxy) {
             (Harm::Kill, _) => self.kill(),
+            (Harm::Retire, _) => self.retire(),
             (Harm::Stop(_), _) => self.signal(Signal::STOP),
             (_, None) => {}
             (Harm::Cut, Some(proxy)) => proxy.cut(),
@@ -164,21 +163,36 @@ impl Worker {
                 proxy.forward();
             }
             (Harm::Refuse(_) | Harm::Delay(..), Some(proxy)) => proxy.forward(),
-            (Harm::Kill | Harm::Cut, _) | (_, None) => {}
+            (Harm::Kill | Harm::Retire | Harm::Cut, _) | (_, None) => {}
         }
     }
 
     /// It is gone when its end is in the news.
     pub(crate) fn kill(&mut self) {
-        self.killed = true;
+        self.leaves = true;
         if let Some(process) = &mut self.process {
             process.child.kill().expect("a child of ours");
             process.child.wait().expect("a child of ours");
         }
     }
 
+    /// It ends when it has shut down.
+    fn retire(&mut self) {
+        if self.ready {
+            self.leaves = true;
+            self.write(RETIRE);
+        }
+    }
+
+    fn write(&mut self, line: &str) {
+        if let Some(Process { stdin, .. }) = &mut self.process {
+            // One that has died is heard of in another way.
+            let _ = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
+        }
+    }
+
     fn signal(&self, signal: Signal) {
-        if let Some(process) = self.process.as_ref().filter(|_| !self.killed) {
+        if let Some(process) = self.process.as_ref().filter(|_| !self.leaves) {
             kill_process(Pid::from_child(&process.child), signal).expect("a child of ours");
         }
     }

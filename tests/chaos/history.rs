@@ -77,6 +77,8 @@ pub(crate) enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Became {
     Changed,
+    /// By force, and a completion of before counts no more.
+    Overruled,
     /// It may have been written.
     Unknown(String),
     Refused(String),

@@ -6,7 +6,8 @@ use std::{
     thread,
 };
 
-use idem_runtime::{Idem, Resolution, Resolved};
+use fastrand::Rng;
+use idem_runtime::{Idem, Resolution, Resolved, Status};
 use tokio::runtime;
 
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
     effects::Effects,
     history::{Became, Verdict},
     key::Key,
+    plan::{self, Stream},
 };
 
 /// Values from here on are a person's.
@@ -26,11 +28,12 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    pub(crate) fn at(url: String, ledger: PathBuf, news: Sender<News>) -> Person {
+    pub(crate) fn at(url: String, seed: u64, ledger: PathBuf, news: Sender<News>) -> Person {
         let (asks, asked) = mpsc::channel();
         thread::spawn(move || {
             let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(judge(&url, ledger, &asked, &news));
+            let rng = plan::stream(seed, Stream::Person, 0);
+            runtime.block_on(judge(&url, rng, ledger, &asked, &news));
         });
         Person { asks }
     }
@@ -40,7 +43,12 @@ impl Person {
     }
 }
 
-async fn judge(url: &str, ledger: PathBuf, asked: &Receiver<Key>, news: &Sender<News>) {
+async fn is_open(idem: &Idem, key: Key) -> bool {
+    let found = idem.lookup(key.to_string()).await.ok().flatten();
+    found.is_some_and(|row| matches!(row.status, Status::Processing | Status::NeedsReview))
+}
+
+async fn judge(url: &str, mut rng: Rng, ledger: PathBuf, asked: &Receiver<Key>, news: &Sender<News>) {
     let idem = Idem::connect(url).await.expect("the database, before anything is done to it");
     let mut effects = Effects::in_ledger(ledger);
     for (key, value) in asked.iter().zip(FIRST_VALUE..) {
@@ -50,7 +58,13 @@ async fn judge(url: &str, ledger: PathBuf, asked: &Receiver<Key>, news: &Sender<
         } else {
             (Verdict::Happened(value), Resolution::Completed(Some(value.into())))
         };
-        let became = match idem.resolve(key.to_string(), resolution).actor("the person").await {
+        let mut resolving = idem.resolve(key.to_string(), resolution).actor("the person");
+        // Now and then over a holder that is alive, who has to hear of it.
+        if rng.u8(..6) == 0 && is_open(&idem, key).await {
+            resolving = resolving.force();
+        }
+        let became = match resolving.await {
+            Ok(Resolved::Changed { from: Status::Completed, .. }) => Became::Overruled,
             Ok(Resolved::Changed { .. }) => Became::Changed,
             // A word that is sent again after its answer was lost meets what it has changed itself.
             Ok(Resolved::Refused { reason, .. }) if reason.contains("meantime") => Became::Unknown(reason),

@@ -17,6 +17,7 @@ pub(crate) enum Stream {
     Keys,
     Bodies,
     Queue,
+    Person,
     Server,
     Worker(usize),
 }
@@ -27,6 +28,7 @@ pub(crate) fn stream(seed: u64, of: Stream, n: u64) -> Rng {
         Stream::Keys => 0,
         Stream::Bodies => 1,
         Stream::Queue => 2,
+        Stream::Person => 3,
         Stream::Server => 4,
         Stream::Worker(worker) => 100 + worker as u64,
     };
@@ -42,6 +44,8 @@ pub(crate) fn stream(seed: u64, of: Stream, n: u64) -> Rng {
 pub(crate) enum Harm {
     /// SIGKILL; another one starts in its place.
     Kill,
+    /// It is told to shut down; another one starts in its place.
+    Retire,
     /// SIGSTOP, and SIGCONT after a time.
     Stop(u64),
     /// Its connections are closed.
@@ -59,7 +63,7 @@ pub(crate) enum Harm {
 impl Harm {
     pub(crate) fn lasts(self) -> Option<Duration> {
         match self {
-            Harm::Kill | Harm::Cut => None,
+            Harm::Kill | Harm::Retire | Harm::Cut => None,
             Harm::Stop(ms)
             | Harm::Silence(ms)
             | Harm::Swallow(ms)
@@ -105,14 +109,15 @@ impl Harms {
         let pause = Duration::from_millis(rng.u64(500..5_000));
         // Leases are of one to three seconds.
         let time = if rng.bool() { rng.u64(1_200..6_000) } else { rng.u64(50..1_200) };
-        let kinds = if self.backend == Backend::Sqlite { 2 } else { 7 };
+        let kinds = if self.backend == Backend::Sqlite { 5 } else { 15 };
         let harm = match rng.u32(0..kinds) {
-            0 => Harm::Kill,
-            1 => Harm::Stop(time),
-            2 => Harm::Cut,
-            3 => Harm::Silence(time),
-            4 => Harm::Swallow(time.min(2_500)),
-            5 => Harm::Refuse(time),
+            0 | 1 => Harm::Kill,
+            2 | 3 => Harm::Stop(time),
+            4 => Harm::Retire,
+            5 | 6 => Harm::Cut,
+            7 | 8 => Harm::Silence(time),
+            9 | 10 => Harm::Swallow(time.min(2_500)),
+            11 | 12 => Harm::Refuse(time),
             _ => Harm::Delay(rng.u64(20..500), time),
         };
         let death = rng.u8(..4) == 0;

@@ -69,6 +69,7 @@ impl Report {
                 let word = match (verdict, became) {
                     (_, Became::Refused(_)) => "refused",
                     (_, Became::Unknown(_)) => "not acknowledged",
+                    (_, Became::Overruled) => "overruled a completion",
                     (Verdict::Happened(_), Became::Changed) => "completed",
                     (Verdict::DidNot, Became::Changed) => "freed",
                 };
@@ -77,6 +78,7 @@ impl Report {
             Event::Harmed { harm, .. } => {
                 let word = match harm {
                     Harm::Kill => "kills",
+                    Harm::Retire => "shutdowns",
                     Harm::Stop(_) => "stops",
                     Harm::Cut => "cuts",
                     Harm::Silence(_) => "blackholes",

@@ -11,11 +11,11 @@ const ZONES: [&str; 5] =
 const OFFSETS: [&str; 5] = ["-400d", "+13d", "-47m", "+3h", "+4000d"];
 
 const LIBRARIES: [&str; 7] = [
-    "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
-    "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
-    "/usr/lib/faketime/libfaketime.so.1",
-    "/usr/lib64/faketime/libfaketime.so.1",
-    "/usr/local/lib/faketime/libfaketime.so.1",
+    "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
+    "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
+    "/usr/lib/faketime/libfaketimeMT.so.1",
+    "/usr/lib64/faketime/libfaketimeMT.so.1",
+    "/usr/local/lib/faketime/libfaketimeMT.so.1",
     "/opt/homebrew/lib/faketime/libfaketime.1.dylib",
     "/usr/local/lib/faketime/libfaketime.1.dylib",
 ];

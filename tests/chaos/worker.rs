@@ -3,6 +3,7 @@
 use std::{
     env,
     path::Path,
+    process,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -27,6 +28,12 @@ pub(crate) const LEDGER: &str = "IDEM_CHAOS_WORKER_LEDGER";
 /// What it says when it is ready for deliveries.
 pub(crate) const READY: &str = "ready";
 
+/// What it is told to shut down.
+pub(crate) const RETIRE: &str = "retire";
+
+/// How long it then waits for its bodies.
+const NOTICE: Duration = Duration::from_secs(1);
+
 /// Works until it is killed, or its parent is gone.
 pub(crate) fn work(parent: Parent) {
     let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -35,8 +42,16 @@ pub(crate) fn work(parent: Parent) {
     let parent = Arc::new(parent);
     parent.say(READY);
     loop {
-        let delivery: Delivery = serde_json::from_str(&parent.hear()).expect("a delivery");
+        let line = parent.hear();
         let (parent, hand) = (Arc::clone(&parent), Arc::clone(&hand));
+        if line == RETIRE {
+            runtime.spawn(async move {
+                hand.idem.shutdown(NOTICE).await;
+                process::exit(0);
+            });
+            continue;
+        }
+        let delivery: Delivery = serde_json::from_str(&line).expect("a delivery");
         runtime.spawn(async move {
             let end = task::spawn(hand.work(delivery)).await;
             let answer = Answer { delivery: delivery.id, end: end.unwrap_or(End::Panicked) };

@@ -12,7 +12,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Case<'a> {
     key: Key,
-    sent: BTreeMap<u64, u64>,
+    /// When each delivery was sent, and to which process.
+    sent: BTreeMap<u64, (u64, u32)>,
     answers: Vec<(u64, u64, &'a End)>,
     lost: BTreeSet<u64>,
     judgements: Vec<(Verdict, &'a Became)>,
@@ -37,8 +38,8 @@ impl<'a> Case<'a> {
         };
         for entry in entries {
             match &entry.event {
-                Event::Sent { delivery, .. } => {
-                    case.sent.insert(delivery.id, entry.at);
+                Event::Sent { delivery, pid, .. } => {
+                    case.sent.insert(delivery.id, (entry.at, *pid));
                 }
                 Event::Answered { delivery, end, .. } => case.answers.push((entry.at, *delivery, end)),
                 Event::Unanswered { delivery, .. } => {
@@ -57,10 +58,13 @@ impl<'a> Case<'a> {
         found.extend(self.is_not_refused_for_good());
         found.extend(self.has_no_effect_too_many());
         found.extend(self.has_its_effect());
-        found.extend(self.completes_once());
-        found.extend(self.runs_no_more_when_it_is_completed());
-        found.extend(self.replays_one_value());
-        found.extend(self.replays_what_was_accepted());
+        // A person may have it otherwise, and has said so.
+        if !self.judgements.iter().any(|(_, became)| **became == Became::Overruled) {
+            found.extend(self.completes_once());
+            found.extend(self.runs_no_more_when_it_is_completed());
+            found.extend(self.replays_one_value());
+            found.extend(self.replays_what_was_accepted());
+        }
         found.extend(self.has_growing_fences());
         found.extend(self.effects_are_of_those_who_ran());
         found
@@ -93,9 +97,7 @@ impl<'a> Case<'a> {
         let frees = self
             .judgements
             .iter()
-            .filter(|(verdict, became)| {
-                *verdict == Verdict::DidNot && matches!(became, Became::Changed | Became::Unknown(_))
-            })
+            .filter(|(verdict, became)| *verdict == Verdict::DidNot && !matches!(became, Became::Refused(_)))
             .count();
         let (effects, rows) = (self.effects.len(), self.rows.len());
         match self.key.kind.promise() {
@@ -138,7 +140,7 @@ impl<'a> Case<'a> {
         let law = "a completed key runs no more";
         let acknowledged =
             self.answers.iter().filter(|(_, _, end)| end.is_done()).map(|(at, ..)| *at).min()?;
-        let later = |delivery: &u64| self.sent.get(delivery).is_some_and(|sent| *sent > acknowledged);
+        let later = |delivery: &u64| self.sent.get(delivery).is_some_and(|(sent, _)| *sent > acknowledged);
         if let Some((_, delivery, end)) =
             self.answers.iter().find(|(_, delivery, end)| later(delivery) && end.tells_of_a_run())
         {
@@ -194,8 +196,19 @@ impl<'a> Case<'a> {
             self.effects.iter().map(|effect| (effect.attempt, effect.fence, effect.delivery)).collect();
         claims.sort_unstable();
         claims.dedup();
-        let pair = claims.windows(2).find(|pair| pair[1].0 <= pair[0].0 || pair[1].1 <= pair[0].1)?;
-        Some(("a fence grows with each attempt", format!("(attempt, fence, delivery): {pair:?}")))
+        let law = "a fence grows with each attempt";
+        if let Some(pair) = claims.windows(2).find(|pair| pair[1].0 <= pair[0].0 || pair[1].1 <= pair[0].1) {
+            return Some((law, format!("(attempt, fence, delivery): {pair:?}")));
+        }
+        // Whoever was sent for after an effect has claimed the key after that one.
+        let is_after = |effect: &Effect, earlier: &Effect| {
+            self.sent.get(&effect.delivery).is_some_and(|(sent, _)| *sent > earlier.at)
+        };
+        let (later, earlier) = self.effects.iter().find_map(|later| {
+            let passed = |earlier: &&Effect| is_after(later, earlier) && later.fence <= earlier.fence;
+            Some((later, self.effects.iter().find(passed)?))
+        })?;
+        Some((law, format!("{later} came after {earlier}")))
     }
 
     fn effects_are_of_those_who_ran(&self) -> Option<Broken> {
@@ -208,14 +221,17 @@ impl<'a> Case<'a> {
             if !deliveries.insert(delivery) {
                 return Some((law, format!("#{delivery} has two")));
             }
-            let answer = self.answers.iter().find(|(_, answered, _)| *answered == delivery);
-            if let Some((_, _, end)) = answer
+            if let Some((_, _, end)) = self.answers.iter().find(|(_, answered, _)| *answered == delivery)
                 && end.ran_nothing()
             {
                 return Some((law, format!("#{delivery} answered {end}")));
             }
         }
-        None
+        let elsewhere = self
+            .effects
+            .iter()
+            .find(|effect| self.sent.get(&effect.delivery).is_some_and(|(_, pid)| *pid != effect.pid))?;
+        Some((law, format!("{elsewhere} is another process's")))
     }
 
     fn accepted(&self) -> impl Iterator<Item = &(u64, u64, &'a End)> {

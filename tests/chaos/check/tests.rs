@@ -176,6 +176,9 @@ const EFFECTS: &str = "an effect belongs to a delivery that ran";
 
 #[test]
 fn an_effect_of_nobody_is_found() {
+    let mut elsewhere = plain(Kind::Ship);
+    elsewhere.effects[0].pid = 2;
+    elsewhere.breaks(EFFECTS);
     plain(Kind::Ship).effect(7, 2, 20).breaks(EFFECTS);
     let mut stray = Story::of(Kind::Ship).effect(7, 2, 20);
     stray.breaks("an effect belongs to a delivery");
@@ -277,6 +280,9 @@ fn fences_that_do_not_grow_are_found() {
     story(10).took_over(2).breaks(law);
     story(9).took_over(2).breaks(law);
     Story::of(Kind::Ship).sent(1).effect(1, 1, 10).died(1).sent(2).effect(2, 1, 11).took_over(2).breaks(law);
+    // The later one has the lower attempt and the lower fence.
+    let back = Story::of(Kind::Ship).sent(1).effect(1, 2, 20).died(1).sent(2).effect(2, 1, 10).took_over(2);
+    back.breaks(law);
 }
 
 #[test]
