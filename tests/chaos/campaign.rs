@@ -13,10 +13,10 @@ use tokio::runtime;
 
 use crate::{
     bank::Bank,
+    book::Book,
     check::{self, Evidence},
     crew::Worker,
     delivery::{Answer, Delivery},
-    effects::Effects,
     history::{Became, Event, History, Verdict},
     key::Key,
     person::Person,
@@ -75,14 +75,14 @@ pub(crate) fn run(parent: Parent, settings: Settings) {
     });
     let (history, queue) = Campaign::begin(parent, settings, &database, &ledger).fight();
 
-    let mut effects = Effects::in_ledger(ledger.path().to_owned());
-    effects.refresh();
+    let mut book = Book::at(ledger.path().to_owned());
+    book.refresh();
     let mut rows: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for (job, delivery) in runtime.block_on(bank.rows()).expect("rows to read") {
         rows.entry(job).or_default().push(delivery);
     }
     let unclosed = queue.unclosed().collect();
-    let evidence = Evidence { history: &history, effects: &effects, rows: &rows, unclosed };
+    let evidence = Evidence { history: &history, book: &book, rows: &rows, unclosed };
     let violations = check::violations(&evidence);
     let report = Report::of(&settings, &evidence, violations.len());
     for violation in violations.iter().take(20) {

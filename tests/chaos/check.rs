@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    effects::{Effect, Effects},
+    book::{Book, Line},
     history::{Entry, History},
     key::{Key, Kind},
 };
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Evidence<'a> {
     pub(crate) history: &'a History,
-    pub(crate) effects: &'a Effects,
+    pub(crate) book: &'a Book,
     /// The deliveries that wrote a row, by the number of the transactional job.
     pub(crate) rows: &'a BTreeMap<u64, Vec<u64>>,
     /// Keys that came to no end.
@@ -42,11 +42,11 @@ pub(crate) fn violations(evidence: &Evidence<'_>) -> Vec<Violation> {
         let case = laws::Case::of(*key, entries, evidence);
         found.extend(case.violations().into_iter().map(|(law, what)| Violation { key: *key, law, what }));
     }
-    let stray = evidence.effects.all().filter(|effect| !by_key.contains_key(&effect.key));
-    found.extend(stray.map(|effect| Violation {
-        key: effect.key,
+    let stray = evidence.book.all().filter(|line| !by_key.contains_key(&line.key));
+    found.extend(stray.map(|line| Violation {
+        key: line.key,
         law: "an effect belongs to a delivery",
-        what: effect.to_string(),
+        what: line.to_string(),
     }));
     let unasked = evidence.rows.keys().map(|number| Key { kind: Kind::Credit, number: *number });
     found.extend(unasked.filter(|key| !by_key.contains_key(key)).map(|key| Violation {
@@ -58,8 +58,12 @@ pub(crate) fn violations(evidence: &Evidence<'_>) -> Vec<Violation> {
 }
 
 impl Evidence<'_> {
-    pub(crate) fn effects_of(&self, key: Key) -> &[Effect] {
-        self.effects.of_key(key)
+    pub(crate) fn begins_of(&self, key: Key) -> &[Line] {
+        self.book.begins(key)
+    }
+
+    pub(crate) fn effects_of(&self, key: Key) -> &[Line] {
+        self.book.effects(key)
     }
 
     /// The deliveries whose rows are there.
@@ -76,15 +80,17 @@ impl Evidence<'_> {
         };
         let by_key = self.history.by_key();
         let entries: Vec<&Entry> = by_key.get(key).cloned().unwrap_or_default();
-        let mut effects = self.effects_of(*key).iter().peekable();
+        let mut lines = [self.begins_of(*key), self.effects_of(*key)].concat();
+        lines.sort_by_key(|line| line.at);
+        let mut lines = lines.into_iter().peekable();
         for entry in self.history.around(&entries) {
-            while let Some(effect) = effects.next_if(|effect| effect.at <= entry.at) {
-                line(effect.at, &format_args!("EFFECT {effect}"));
+            while let Some(next) = lines.next_if(|line| line.at <= entry.at) {
+                line(next.at, &format_args!("LEDGER {next}"));
             }
             line(entry.at, &entry.event);
         }
-        for effect in effects {
-            line(effect.at, &format_args!("EFFECT {effect}"));
+        for next in lines {
+            line(next.at, &format_args!("LEDGER {next}"));
         }
         if !self.rows_of(*key).is_empty() {
             let _ = writeln!(text, "  rows by deliveries {:?}", self.rows_of(*key));

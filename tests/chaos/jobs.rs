@@ -15,8 +15,8 @@ use tokio::{task::spawn_blocking, time::sleep};
 
 use crate::{
     bank::{self, Bank, Dialect, on_pool},
+    book::{Line, Step},
     delivery::{Delivery, End, Fate, How},
-    effects::Effect,
     key::Kind,
     settings::Broken,
 };
@@ -102,6 +102,7 @@ async fn notify(w: &Hand, d: &Delivery) -> Done {
 
 #[idempotent(key = "press:<d.key.number>", stale_after = "1s", on_stale = "retry", idem = w.idem)]
 fn press(w: &Hand, d: &Delivery) -> Done {
+    w.record(Step::Begin, d);
     thread::sleep(Duration::from_millis(d.before));
     fall(d.fate, Fate::PanicsBeforeEffect, Fate::FailsBeforeEffect)?;
     w.effect(d);
@@ -117,6 +118,7 @@ async fn mail(w: &Hand, d: &Delivery) -> Done {
 
 #[idempotent(key = "credit:<d.key.number>", mode = "transactional", wait_for = "2s", idem = w.idem)]
 async fn credit<DB: Dialect>(w: &Hand, tx: &mut Transaction<'_, DB>, d: &Delivery) -> Done {
+    w.record(Step::Begin, d);
     sleep(Duration::from_millis(d.before)).await;
     fall(d.fate, Fate::PanicsBeforeEffect, Fate::FailsBeforeEffect)?;
     for _ in 0..w.effects(d) {
@@ -128,6 +130,7 @@ async fn credit<DB: Dialect>(w: &Hand, tx: &mut Transaction<'_, DB>, d: &Deliver
 }
 
 async fn act(w: &Hand, d: &Delivery) -> Done {
+    w.record(Step::Begin, d);
     sleep(Duration::from_millis(d.before)).await;
     fall(d.fate, Fate::PanicsBeforeEffect, Fate::FailsBeforeEffect)?;
     current().effect_starts();
@@ -149,8 +152,12 @@ impl Hand {
     /// The outside effect of a body.
     fn effect(&self, d: &Delivery) {
         for _ in 0..self.effects(d) {
-            self.ledger.record(Effect::of(d, current().attempt(), current().fence()));
+            self.record(Step::Effect, d);
         }
+    }
+
+    fn record(&self, step: Step, d: &Delivery) {
+        self.ledger.record(Line::of(step, d, current().attempt(), current().fence()));
     }
 
     /// How many effects this worker has where one is due.

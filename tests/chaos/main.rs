@@ -6,12 +6,12 @@
 #![cfg(unix)]
 
 mod bank;
+mod book;
 mod campaign;
 mod check;
 mod clock;
 mod crew;
 mod delivery;
-mod effects;
 mod history;
 mod jobs;
 mod key;

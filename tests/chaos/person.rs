@@ -11,8 +11,8 @@ use idem_runtime::{Idem, Resolution, Resolved, Status};
 use tokio::runtime;
 
 use crate::{
+    book::Book,
     campaign::News,
-    effects::Effects,
     history::{Became, Verdict},
     key::Key,
     plan::{self, Stream},
@@ -50,10 +50,10 @@ async fn is_open(idem: &Idem, key: Key) -> bool {
 
 async fn judge(url: &str, mut rng: Rng, ledger: PathBuf, asked: &Receiver<Key>, news: &Sender<News>) {
     let idem = Idem::connect(url).await.expect("the database, before anything is done to it");
-    let mut effects = Effects::in_ledger(ledger);
+    let mut book = Book::at(ledger);
     for (key, value) in asked.iter().zip(FIRST_VALUE..) {
-        effects.refresh();
-        let (verdict, resolution) = if effects.of_key(key).is_empty() {
+        book.refresh();
+        let (verdict, resolution) = if book.effects(key).is_empty() {
             (Verdict::DidNot, Resolution::Retry)
         } else {
             (Verdict::Happened(value), Resolution::Completed(Some(value.into())))

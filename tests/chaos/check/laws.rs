@@ -2,10 +2,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Evidence;
 use crate::{
+    book::Line,
     delivery::{End, How},
-    effects::Effect,
     history::{Became, Entry, Event, Verdict},
-    key::{Key, Promise},
+    key::{Key, Kind, Promise},
 };
 
 /// One key, and what happened to it.
@@ -17,7 +17,8 @@ pub(super) struct Case<'a> {
     answers: Vec<(u64, u64, &'a End)>,
     lost: BTreeSet<u64>,
     judgements: Vec<(Verdict, &'a Became)>,
-    effects: &'a [Effect],
+    begins: &'a [Line],
+    effects: &'a [Line],
     rows: &'a [u64],
     unclosed: bool,
 }
@@ -32,6 +33,7 @@ impl<'a> Case<'a> {
             answers: Vec::new(),
             lost: BTreeSet::new(),
             judgements: Vec::new(),
+            begins: evidence.begins_of(key),
             effects: evidence.effects_of(key),
             rows: evidence.rows_of(key),
             unclosed: evidence.unclosed.contains(&key),
@@ -56,6 +58,7 @@ impl<'a> Case<'a> {
         let mut found = Vec::new();
         found.extend(self.comes_to_an_end());
         found.extend(self.is_not_refused_for_good());
+        found.extend(self.has_no_run_too_many());
         found.extend(self.has_no_effect_too_many());
         found.extend(self.has_its_effect());
         // A person may have it otherwise, and has said so.
@@ -64,9 +67,10 @@ impl<'a> Case<'a> {
             found.extend(self.runs_no_more_when_it_is_completed());
             found.extend(self.replays_one_value());
             found.extend(self.replays_what_was_accepted());
+            found.extend(self.is_completed_by_its_last_claim());
         }
         found.extend(self.has_growing_fences());
-        found.extend(self.effects_are_of_those_who_ran());
+        found.extend(self.runs_are_of_those_who_ran());
         found
     }
 
@@ -93,13 +97,14 @@ impl<'a> Case<'a> {
         refused.map(|what| ("no job is refused for good", what))
     }
 
+    fn has_no_run_too_many(&self) -> Option<Broken> {
+        let (begins, frees) = (self.begins.len(), self.frees());
+        (matches!(self.key.kind, Kind::Charge | Kind::Report) && begins > 1 + frees)
+            .then(|| ("at most one run", format!("{begins} runs, and a person freed it {frees} times")))
+    }
+
     fn has_no_effect_too_many(&self) -> Option<Broken> {
-        let frees = self
-            .judgements
-            .iter()
-            .filter(|(verdict, became)| *verdict == Verdict::DidNot && !matches!(became, Became::Refused(_)))
-            .count();
-        let (effects, rows) = (self.effects.len(), self.rows.len());
+        let (effects, rows, frees) = (self.effects.len(), self.rows.len(), self.frees());
         match self.key.kind.promise() {
             Promise::AtMostOnce if effects > 1 + frees => Some((
                 "at most one effect",
@@ -109,6 +114,14 @@ impl<'a> Case<'a> {
             Promise::RowOnce if effects > 0 => Some(("one row", format!("{effects} effects besides"))),
             _ => None,
         }
+    }
+
+    /// How often a person freed the key, or may have.
+    fn frees(&self) -> usize {
+        let is_free = |became: &Became| !matches!(became, Became::Refused(_));
+        let freed =
+            self.judgements.iter().filter(|(verdict, became)| *verdict == Verdict::DidNot && is_free(became));
+        freed.count()
     }
 
     fn has_its_effect(&self) -> Option<Broken> {
@@ -146,8 +159,10 @@ impl<'a> Case<'a> {
         {
             return Some((law, format!("#{delivery} came later and answered {end}")));
         }
-        let delivery = self.sent.keys().find(|delivery| later(delivery) && self.ran(**delivery))?;
-        Some((law, format!("#{delivery} came later and had its effect")))
+        let is_there =
+            |delivery: u64| self.ran(delivery) || self.begins.iter().any(|begin| begin.delivery == delivery);
+        let delivery = self.sent.keys().find(|delivery| later(delivery) && is_there(**delivery))?;
+        Some((law, format!("#{delivery} came later and ran")))
     }
 
     fn replays_one_value(&self) -> Option<Broken> {
@@ -189,48 +204,67 @@ impl<'a> Case<'a> {
     }
 
     fn has_growing_fences(&self) -> Option<Broken> {
-        if self.key.kind.promise() == Promise::Recorded {
+        if !self.is_claimed() {
             return None;
         }
-        let mut claims: Vec<_> =
-            self.effects.iter().map(|effect| (effect.attempt, effect.fence, effect.delivery)).collect();
-        claims.sort_unstable();
-        claims.dedup();
         let law = "a fence grows with each attempt";
+        let mut claims: Vec<_> = self.begins.iter().map(|begin| (begin.attempt, begin.fence)).collect();
+        claims.sort_unstable();
         if let Some(pair) = claims.windows(2).find(|pair| pair[1].0 <= pair[0].0 || pair[1].1 <= pair[0].1) {
-            return Some((law, format!("(attempt, fence, delivery): {pair:?}")));
+            return Some((law, format!("(attempt, fence): {pair:?}")));
         }
-        // Whoever was sent for after an effect has claimed the key after that one.
-        let is_after = |effect: &Effect, earlier: &Effect| {
-            self.sent.get(&effect.delivery).is_some_and(|(sent, _)| *sent > earlier.at)
+        // Whoever was sent for after a run had begun has claimed the key after that one.
+        let passed = |later: &Line, earlier: &Line| {
+            let is_later = self.sent.get(&later.delivery).is_some_and(|(sent, _)| *sent > earlier.at);
+            is_later && later.fence <= earlier.fence
         };
-        let (later, earlier) = self.effects.iter().find_map(|later| {
-            let passed = |earlier: &&Effect| is_after(later, earlier) && later.fence <= earlier.fence;
-            Some((later, self.effects.iter().find(passed)?))
-        })?;
+        let (later, earlier) = self
+            .begins
+            .iter()
+            .find_map(|later| Some((later, self.begins.iter().find(|earlier| passed(later, earlier))?)))?;
         Some((law, format!("{later} came after {earlier}")))
     }
 
-    fn effects_are_of_those_who_ran(&self) -> Option<Broken> {
+    /// Nobody completes a key that somebody else has claimed since.
+    fn is_completed_by_its_last_claim(&self) -> Option<Broken> {
+        if !self.is_claimed() {
+            return None;
+        }
+        let completed = self.accepted().map(|(_, delivery, _)| *delivery).next().or(self.replays().next())?;
+        let completed = self.begins.iter().find(|begin| begin.delivery == completed)?;
+        let later = self.begins.iter().find(|begin| begin.fence > completed.fence)?;
+        Some(("the last claim completes", format!("#{} did, after {later}", completed.delivery)))
+    }
+
+    /// Whether its runs hold a claim that lasts without them.
+    fn is_claimed(&self) -> bool {
+        matches!(self.key.kind.promise(), Promise::AtMostOnce | Promise::AtLeastOnce)
+    }
+
+    fn runs_are_of_those_who_ran(&self) -> Option<Broken> {
         let law = "an effect belongs to a delivery that ran";
-        let mut deliveries = BTreeSet::new();
-        for delivery in self.effects.iter().map(|effect| effect.delivery).chain(self.rows.iter().copied()) {
-            if !self.sent.contains_key(&delivery) {
-                return Some((law, format!("there was no #{delivery}")));
-            }
-            if !deliveries.insert(delivery) {
-                return Some((law, format!("#{delivery} has two")));
-            }
-            if let Some((_, _, end)) = self.answers.iter().find(|(_, answered, _)| *answered == delivery)
-                && end.ran_nothing()
-            {
-                return Some((law, format!("#{delivery} answered {end}")));
+        let of_lines = |lines: &[Line]| lines.iter().map(|line| line.delivery).collect::<Vec<_>>();
+        for deliveries in [of_lines(self.begins), of_lines(self.effects), self.rows.to_vec()] {
+            let mut seen = BTreeSet::new();
+            for delivery in deliveries {
+                if !self.sent.contains_key(&delivery) {
+                    return Some((law, format!("there was no #{delivery}")));
+                }
+                if !seen.insert(delivery) {
+                    return Some((law, format!("#{delivery} has two")));
+                }
+                if let Some((_, _, end)) = self.answers.iter().find(|(_, answered, _)| *answered == delivery)
+                    && end.ran_nothing()
+                {
+                    return Some((law, format!("#{delivery} answered {end}")));
+                }
             }
         }
         let elsewhere = self
-            .effects
+            .begins
             .iter()
-            .find(|effect| self.sent.get(&effect.delivery).is_some_and(|(_, pid)| *pid != effect.pid))?;
+            .chain(self.effects)
+            .find(|line| self.sent.get(&line.delivery).is_some_and(|(_, pid)| *pid != line.pid))?;
         Some((law, format!("{elsewhere} is another process's")))
     }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Evidence, violations};
 use crate::{
+    book::{Book, Line, Step},
     delivery::{Delivery, End, Fate, How},
-    effects::{Effect, Effects},
     history::{Became, Entry, Event, History, Verdict},
     key::{Key, Kind},
 };
@@ -14,7 +14,7 @@ use crate::{
 struct Story {
     key: Key,
     entries: Vec<Entry>,
-    effects: Vec<Effect>,
+    lines: Vec<Line>,
     rows: BTreeMap<u64, Vec<u64>>,
     unclosed: BTreeSet<Key>,
 }
@@ -24,7 +24,7 @@ impl Story {
         Story {
             key: Key { kind, number: 1 },
             entries: Vec::new(),
-            effects: Vec::new(),
+            lines: Vec::new(),
             rows: BTreeMap::new(),
             unclosed: BTreeSet::new(),
         }
@@ -75,10 +75,19 @@ impl Story {
         self.judged(Verdict::DidNot, Became::Changed)
     }
 
-    /// The effect of a delivery under a claim.
-    fn effect(mut self, delivery: u64, attempt: u32, fence: i64) -> Story {
+    /// A run of a delivery under a claim, up to its effect.
+    fn effect(self, delivery: u64, attempt: u32, fence: i64) -> Story {
+        self.line(Step::Begin, delivery, attempt, fence).line(Step::Effect, delivery, attempt, fence)
+    }
+
+    /// One that came to no effect yet.
+    fn begun(self, delivery: u64, attempt: u32, fence: i64) -> Story {
+        self.line(Step::Begin, delivery, attempt, fence)
+    }
+
+    fn line(mut self, step: Step, delivery: u64, attempt: u32, fence: i64) -> Story {
         let at = self.entries.len() as u64;
-        self.effects.push(Effect { key: self.key, delivery, pid: 1, attempt, fence, at });
+        self.lines.push(Line { step, key: self.key, delivery, pid: 1, attempt, fence, at });
         self
     }
 
@@ -95,9 +104,9 @@ impl Story {
     /// The promises that were not kept.
     fn broken(&self) -> Vec<&'static str> {
         let history = History::of(self.entries.clone());
-        let effects = Effects::of(&self.effects);
+        let book = Book::of(&self.lines);
         let unclosed = self.unclosed.clone();
-        let evidence = Evidence { history: &history, effects: &effects, rows: &self.rows, unclosed };
+        let evidence = Evidence { history: &history, book: &book, rows: &self.rows, unclosed };
         let found = violations(&evidence);
         for violation in &found {
             assert!(evidence.explain(violation).contains(violation.law));
@@ -177,7 +186,7 @@ const EFFECTS: &str = "an effect belongs to a delivery that ran";
 #[test]
 fn an_effect_of_nobody_is_found() {
     let mut elsewhere = plain(Kind::Ship);
-    elsewhere.effects[0].pid = 2;
+    elsewhere.lines[0].pid = 2;
     elsewhere.breaks(EFFECTS);
     plain(Kind::Ship).effect(7, 2, 20).breaks(EFFECTS);
     let mut stray = Story::of(Kind::Ship).effect(7, 2, 20);
@@ -296,4 +305,27 @@ fn a_key_without_end_is_found() {
         returned: false,
     };
     Story::of(Kind::Ship).sent(1).answered(1, end).breaks("no job is refused for good");
+}
+
+#[test]
+fn a_completion_after_a_later_claim_is_found() {
+    let law = "the last claim completes";
+    let late = || Story::of(Kind::Ship).sent(1).effect(1, 1, 10).sent(2).begun(2, 2, 20);
+    late().executed(1).breaks(law);
+    late().died(1).replayed(3, 1).breaks(law);
+    late().line(Step::Effect, 2, 2, 20).took_over(2).answered(1, refused("ClaimLost", true)).is_well();
+}
+
+#[test]
+fn a_second_run_of_a_charge_is_found_before_its_effect() {
+    Story::of(Kind::Charge)
+        .sent(1)
+        .effect(1, 1, 10)
+        .died(1)
+        .sent(2)
+        .begun(2, 2, 20)
+        .breaks("at most one run");
+    // That may have begun without its effect, and was free again.
+    let invoice = Story::of(Kind::Invoice).sent(1).begun(1, 1, 10).answered(1, End::Failed).sent(2);
+    invoice.effect(2, 2, 20).executed(2).is_well();
 }
