@@ -39,10 +39,26 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// What is heard.
 #[derive(Debug)]
 pub(crate) enum News {
-    Ready { worker: usize, life: u64 },
-    Answered { worker: usize, life: u64, answer: Answer },
-    Died { worker: usize, life: u64 },
-    Judged { key: Key, verdict: Verdict, became: Became },
+    /// How many seconds its clock is ahead.
+    Ready {
+        worker: usize,
+        life: u64,
+        ahead: i64,
+    },
+    Answered {
+        worker: usize,
+        life: u64,
+        answer: Answer,
+    },
+    Died {
+        worker: usize,
+        life: u64,
+    },
+    Judged {
+        key: Key,
+        verdict: Verdict,
+        became: Became,
+    },
     ServerEnded,
     ServerIsBack,
     ServerFailed(String),
@@ -85,9 +101,7 @@ pub(crate) fn run(parent: Parent, settings: Settings) {
     let evidence = Evidence { history: &history, book: &book, rows: &rows, unclosed };
     let violations = check::violations(&evidence);
     let report = Report::of(&settings, &evidence, violations.len());
-    for violation in violations.iter().take(20) {
-        println!("{}", evidence.explain(violation));
-    }
+    check::print(&evidence, &violations);
     println!("{report}");
     assert!(violations.is_empty(), "{} violations", violations.len());
     let vacuous = report.vacuous();
@@ -184,8 +198,9 @@ impl Campaign {
 
     fn hear(&mut self, news: News) {
         match news {
-            News::Ready { worker, life } if self.workers[worker].is_living(life) => {
+            News::Ready { worker, life, ahead } if self.workers[worker].is_living(life) => {
                 self.workers[worker].is_ready();
+                self.history.note(Event::Ready { worker, ahead });
             }
             News::Answered { worker, life, answer } if self.workers[worker].is_living(life) => {
                 self.answered(worker, answer);

@@ -57,6 +57,22 @@ pub(crate) fn violations(evidence: &Evidence<'_>) -> Vec<Violation> {
     found
 }
 
+/// Shows some that broke each promise, and counts the others.
+pub(crate) fn print(evidence: &Evidence<'_>, violations: &[Violation]) {
+    const SHOWN: usize = 3;
+    let mut laws: BTreeMap<&str, usize> = BTreeMap::new();
+    for violation in violations {
+        let count = laws.entry(violation.law).or_default();
+        *count += 1;
+        if *count <= SHOWN {
+            println!("{}", evidence.explain(violation));
+        }
+    }
+    for (law, count) in laws {
+        println!("not kept: {law}: {count} times");
+    }
+}
+
 impl Evidence<'_> {
     pub(crate) fn begins_of(&self, key: Key) -> &[Line] {
         self.book.begins(key)

@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     campaign::News,
+    clock,
     delivery::Delivery,
     key::Key,
     plan::Harm,
@@ -214,13 +215,13 @@ impl Process {
         let news = news.clone();
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
-                let told = match child::message(&line) {
-                    None => continue,
-                    Some(READY) => News::Ready { worker, life },
-                    Some(answer) => {
-                        let answer = serde_json::from_str(answer).expect("an answer");
-                        News::Answered { worker, life, answer }
-                    }
+                let Some(message) = child::message(&line) else { continue };
+                let told = if let Some(time) = message.strip_prefix(READY) {
+                    let time: i64 = time.trim().parse().expect("a time");
+                    News::Ready { worker, life, ahead: time - clock::of_day() }
+                } else {
+                    let answer = serde_json::from_str(message).expect("an answer");
+                    News::Answered { worker, life, answer }
                 };
                 // At the end nobody listens any more.
                 let _ = news.send(told);

@@ -47,6 +47,11 @@ pub(crate) enum Event {
         worker: usize,
         pid: u32,
     },
+    /// It works, and its clock is so many seconds ahead.
+    Ready {
+        worker: usize,
+        ahead: i64,
+    },
     Harmed {
         worker: usize,
         pid: u32,
@@ -152,6 +157,7 @@ impl fmt::Display for Event {
             Event::Unanswered { delivery, .. } => write!(f, "#{delivery} is lost with its worker"),
             Event::Judged { verdict, became, .. } => write!(f, "a person says {verdict:?}: {became:?}"),
             Event::Started { worker, pid } => write!(f, "- worker {worker} starts (pid {pid})"),
+            Event::Ready { worker, ahead } => write!(f, "- worker {worker} works, its clock {ahead} s ahead"),
             Event::Harmed { worker, pid, harm } => write!(f, "- worker {worker} (pid {pid}): {harm:?}"),
             Event::Healed { worker, pid } => write!(f, "- worker {worker} (pid {pid}) goes on"),
             Event::ServerEnds(ending) => write!(f, "- the server ends ({ending:?})"),

@@ -21,6 +21,8 @@ pub(crate) struct Report {
     harms: BTreeMap<&'static str, usize>,
     verdicts: BTreeMap<&'static str, usize>,
     reviewed: usize,
+    /// The clocks that were furthest behind and ahead, in seconds.
+    ahead: (i64, i64),
     zombies: usize,
     /// Keys, effects, and keys with more than one effect.
     kinds: BTreeMap<Kind, (usize, usize, usize)>,
@@ -37,6 +39,7 @@ impl Report {
             harms: BTreeMap::new(),
             verdicts: BTreeMap::new(),
             reviewed: 0,
+            ahead: (0, 0),
             zombies: 0,
             kinds: BTreeMap::new(),
             violations,
@@ -97,6 +100,7 @@ impl Report {
                 };
                 *self.harms.entry(word).or_default() += 1;
             }
+            Event::Ready { ahead, .. } => self.ahead = (self.ahead.0.min(*ahead), self.ahead.1.max(*ahead)),
             Event::Started { .. } | Event::Healed { .. } | Event::ServerIsBack | Event::Peace => {}
         }
     }
@@ -159,6 +163,8 @@ impl fmt::Display for Report {
             let name = format!("  {} ({:?})", kind.name(), kind.promise());
             writeln!(f, "  {name:<28} {keys:>8} {effects:>8} {repeated:>12}")?;
         }
+        let (behind, ahead) = self.ahead;
+        writeln!(f, "  the workers' clocks: {} s behind to {ahead} s ahead", -behind)?;
         writeln!(f, "  {:<28} {:>8}", "violations", self.violations)
     }
 }

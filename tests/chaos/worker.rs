@@ -14,6 +14,7 @@ use tokio::{runtime, task, time::sleep};
 
 use crate::{
     bank::Bank,
+    clock,
     delivery::{Answer, Delivery, End},
     jobs::Hand,
     settings::Broken,
@@ -25,7 +26,7 @@ pub(crate) const URL: &str = "IDEM_CHAOS_WORKER_URL";
 /// Where it finds the ledger.
 pub(crate) const LEDGER: &str = "IDEM_CHAOS_WORKER_LEDGER";
 
-/// What it says when it is ready for deliveries.
+/// What it says when it is ready for deliveries, and what time it is by its clock.
 pub(crate) const READY: &str = "ready";
 
 /// What it is told to shut down.
@@ -40,7 +41,7 @@ pub(crate) fn work(parent: Parent) {
     let runtime = runtime.expect("a runtime");
     let hand = Arc::new(runtime.block_on(hand()));
     let parent = Arc::new(parent);
-    parent.say(READY);
+    parent.say(&format!("{READY} {}", clock::of_day()));
     loop {
         let line = parent.hear();
         let (parent, hand) = (Arc::clone(&parent), Arc::clone(&hand));

@@ -72,7 +72,10 @@ impl Chaos {
         if let Some(server) = &server {
             command.env(format!("IDEM_TEST_{}_URL", database.to_uppercase()), &server.url);
         }
-        let again = format!("cargo xtask chaos --minutes {} --seed {seed} --db {database}", self.minutes);
+        let mut again = format!("cargo xtask chaos --minutes {} --seed {seed} --db {database}", self.minutes);
+        if let Some(broken) = &self.broken {
+            again = format!("{again} --broken {broken}");
+        }
         println!("\n── {again} ──");
         let status = program::converse(&mut command, interrupt, |line| {
             let (_, asked) = line.split_once(MARK)?;
