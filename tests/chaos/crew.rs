@@ -123,13 +123,9 @@ impl Worker {
     /// Nobody answers these any more.
     pub(crate) fn bury(&mut self) -> BTreeMap<u64, Key> {
         if let Some(mut process) = self.process.take() {
-            assert!(
-                self.leaves,
-                "worker {} ended by itself: {:?}\n{}",
-                self.index,
-                process.child.wait(),
-                process.complaints()
-            );
+            let status = process.child.wait().expect("a child of ours");
+            let (index, complaints) = (self.index, process.complaints());
+            assert!(self.leaves, "worker {index} ended by itself: {status}\n{complaints}");
         }
         std::mem::take(&mut self.in_flight)
     }
