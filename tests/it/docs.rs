@@ -70,6 +70,7 @@ fn each_test_that_a_document_names_exists() {
     const SUITES: [&str; 11] = [
         "breaks::",
         "cases::",
+        "chaos::",
         "conformance::",
         "deaths::",
         "examples::",
