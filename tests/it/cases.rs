@@ -38,7 +38,11 @@ pub(crate) mod life;
 mod pool;
 pub(crate) mod site;
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use idem_tests::{Backend, Database};
 use site::Site;
@@ -85,6 +89,34 @@ fn the_list_of_cases_is_whole() {
         .filter(|word| word[1..].starts_with(|c: char| c.is_ascii_digit()))
         .collect();
     assert!(idle.is_empty(), "in CASES.md alone: {idle:?}");
+}
+
+/// Each case plays where the list says, by the group that it stands in below.
+#[test]
+fn each_case_plays_where_the_list_says() {
+    let mut played = BTreeMap::<&str, BTreeSet<&str>>::new();
+    let (_, groups) = include_str!("cases.rs").rsplit_once("\ncases! {\n").expect("the cases");
+    let mut places: &[&str] = &[];
+    for line in groups.lines() {
+        match (line.len() - line.trim_start().len(), line.trim()) {
+            (4, "everywhere {") => places = &["memory", "SQLite", "Postgres", "MySQL"],
+            (4, "databases {") => places = &["SQLite", "Postgres", "MySQL"],
+            (4, "servers {") => places = &["Postgres", "MySQL"],
+            (4, "sqlite {") => places = &["SQLite"],
+            (4, "postgres {") => places = &["Postgres"],
+            (4, "mysql {") => places = &["MySQL"],
+            (4, "pgbouncer {") => places = &["pgbouncer"],
+            (12, case) => played.entry(case).or_default().extend(places),
+            _ => {}
+        }
+    }
+    let lines = include_str!("../CASES.md").lines().filter_map(|line| line.strip_prefix("- `"));
+    let listed = lines.filter_map(|line| {
+        let (case, places) = line.strip_suffix(')')?.split_once("` (")?;
+        let places = places.split(", ").collect::<BTreeSet<_>>();
+        case.starts_with(['a', 'c']).then_some((case, places))
+    });
+    assert_eq!(listed.collect::<BTreeMap<_, _>>(), played, "in CASES.md and here");
 }
 
 /// The cases of the macro stand with its shapes, which are tests by themselves.
@@ -390,6 +422,10 @@ cases! {
         }
     }
     servers {
+        a14 {
+            a14_a_slow_collector_delays_its_own_keys_alone
+            a14_a_collector_that_dies_leaves_its_batch_to_the_next
+        }
         c13 {
             c13_a_read_only_session_runs_nothing_and_is_not_used_again
             c13_a_completion_waits_for_a_server_that_is_read_only
@@ -411,6 +447,7 @@ cases! {
             c6_a_record_that_meets_an_uncommitted_row_is_written_in_the_end
         }
         c9 {
+            c9_a_heartbeat_never_fails_its_own_completion
             c9_a_completion_that_collided_is_sent_again_and_the_job_is_not
             c9_completions_that_collided_together_all_count
             c9_every_other_write_that_collided_is_sent_again
@@ -423,8 +460,6 @@ cases! {
     }
     postgres {
         a14 {
-            a14_a_slow_collector_delays_its_own_keys_alone
-            a14_a_collector_that_dies_leaves_its_batch_to_the_next
             a14_a_fence_passes_the_collected_one_in_the_midst_of_a_collection
         }
         c4 {
@@ -435,7 +470,6 @@ cases! {
         }
         c9 {
             c9_jobs_at_a_strict_isolation_run_once
-            c9_a_heartbeat_never_fails_its_own_completion
             c9_a_transactional_completion_that_collides_is_a_conflict_and_undoes_the_body
             c9_a_transactional_conflict_that_is_ignored_commits_no_half
         }

@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     call::{executed, refused, replayed, took_over},
     gate::Gate,
-    site::{Site, Worker},
+    site::{Connected, Site, Worker},
 };
 
 #[idempotent(key = "a14:<id>", stale_after = "1s", ttl = "1s", on_stale = "retry", idem = w.idem)]
@@ -314,6 +314,74 @@ pub(super) async fn a14_a_sweep_of_many_rows_goes_in_batches_beside_claims(site:
     assert_eq!(replayed(lasting(&w, "beside-0")).await, 1);
 }
 
+/// Keeps those waiting who delete a row, in the midst of it.
+struct Bar {
+    hand: Connected,
+    backend: Backend,
+}
+
+impl Bar {
+    /// Before rows of which this is true.
+    async fn before(site: &Site, condition: &str) -> Self {
+        let (mut hand, backend) = (site.connection().await, site.backend());
+        if backend == Backend::Mysql {
+            // Such locks are the whole server's: the name of the database makes it one's own.
+            hand.execute("DO GET_LOCK(database(), 0)").await;
+            hand.execute(&format!(
+                "CREATE TRIGGER bar BEFORE DELETE ON idempotency_keys FOR EACH ROW
+                 BEGIN
+                    IF {condition} THEN DO GET_LOCK(database(), 60); DO RELEASE_LOCK(database()); END IF;
+                 END"
+            ))
+            .await;
+        } else {
+            hand.execute("SELECT pg_advisory_lock(14)").await;
+            hand.execute(&format!(
+                "CREATE FUNCTION bar() RETURNS trigger LANGUAGE plpgsql AS $$
+                    BEGIN
+                        IF {condition} THEN PERFORM pg_advisory_xact_lock(14); END IF;
+                        RETURN OLD;
+                    END $$;
+                 CREATE TRIGGER bar BEFORE DELETE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION bar()"
+            ))
+            .await;
+        }
+        Self { hand, backend }
+    }
+
+    /// A connection that waits.
+    async fn waiting(&mut self) -> Option<i64> {
+        let waiting = match self.backend {
+            Backend::Mysql => {
+                "SELECT CAST(COALESCE(min(id), 0) AS SIGNED) FROM information_schema.processlist
+                 WHERE db = database() AND state = 'User lock'"
+            }
+            _ => {
+                "SELECT COALESCE(min(pid), 0)::bigint FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event = 'advisory'"
+            }
+        };
+        Some(self.hand.number(waiting).await).filter(|connection| *connection != 0)
+    }
+
+    /// Ends a connection that waits.
+    async fn end(&mut self, connection: i64) {
+        let end = match self.backend {
+            Backend::Mysql => format!("KILL {connection}"),
+            _ => format!("SELECT pg_terminate_backend({connection}, 10000)"),
+        };
+        self.hand.execute(&end).await;
+    }
+
+    async fn lift(&mut self) {
+        let lift = match self.backend {
+            Backend::Mysql => "DO RELEASE_LOCK(database())",
+            _ => "SELECT pg_advisory_unlock(14)",
+        };
+        self.hand.execute(lift).await;
+    }
+}
+
 /// A batch that takes its time holds the rows it deletes, and nothing else.
 pub(super) async fn a14_a_slow_collector_delays_its_own_keys_alone(site: &Site) {
     let w = site.worker_by(|builder| builder.store_timeout(Duration::from_mins(1))).await;
@@ -322,23 +390,12 @@ pub(super) async fn a14_a_slow_collector_delays_its_own_keys_alone(site: &Site) 
     let gate = Gate::new();
     let mut running = Box::pin(gated(&w, "midway", &gate));
     gate.stops(&mut running).await;
-    site.execute(
-        "CREATE TABLE go_on (n integer);
-         CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
-            BEGIN
-                WHILE NOT EXISTS (SELECT FROM go_on) LOOP PERFORM pg_sleep(0.01); END LOOP;
-                RETURN OLD;
-            END $$;
-         CREATE TRIGGER wait BEFORE DELETE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION wait()",
-    )
-    .await;
+    let mut bar = Bar::before(site, "1 = 1").await;
     let purging = tokio::spawn({
         let collector = site.worker().await;
         async move { collector.idem.purge().await.expect("a purge") }
     });
-    let waits = "SELECT count(*) FROM pg_stat_activity
-         WHERE datname = current_database() AND wait_event = 'PgSleep'";
-    while site.number(waits).await == 0 {
+    while bar.waiting().await.is_none() {
         sleep(Duration::from_millis(5)).await;
     }
     let its_own = tokio::spawn({
@@ -353,7 +410,7 @@ pub(super) async fn a14_a_slow_collector_delays_its_own_keys_alone(site: &Site) 
     let second = site.worker().await;
     assert_eq!(second.idem.purge().await.expect("a purge"), 0, "what another one has is passed over");
     assert!(!purging.is_finished() && !its_own.is_finished(), "all that happened beside it");
-    site.execute("INSERT INTO go_on VALUES (1)").await;
+    bar.lift().await;
     assert_eq!(purging.await.expect("no panic"), 1);
     assert_eq!(its_own.await.expect("no panic"), 2, "its own key lives anew afterwards");
 }
@@ -364,28 +421,24 @@ pub(super) async fn a14_a_collector_that_dies_leaves_its_batch_to_the_next(site:
     executed(short(&w, "x")).await;
     fill(site, 500).await;
     site.set("a14-short:x", "expires_at = 1").await;
-    site.execute(
-        "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
-            BEGIN IF OLD.key = 'a14-old:500' THEN PERFORM pg_sleep(60); END IF; RETURN OLD; END $$;
-         CREATE TRIGGER dawdle BEFORE DELETE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION dawdle()",
-    )
-    .await;
+    let mut bar = Bar::before(site, "OLD.\"key\" = 'a14-old:500'").await;
     let purging = tokio::spawn({
         let collector = site.worker_by(|builder| builder.store_timeout(Duration::from_millis(500))).await;
         async move { collector.idem.purge().await }
     });
-    let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-         WHERE datname = current_database() AND wait_event = 'PgSleep'";
     let mut ended = 0;
     while !purging.is_finished() {
-        ended += site.number(end).await;
+        if let Some(connection) = bar.waiting().await {
+            bar.end(connection).await;
+            ended += 1;
+        }
         sleep(Duration::from_millis(5)).await;
     }
     assert!(ended > 0, "in the midst of a batch");
     let error = purging.await.expect("no panic").expect_err("its connection was ended");
     assert!(error.is_retryable(), "{error}");
     assert_eq!(site.number(OLD).await, 500);
-    site.execute("DROP TRIGGER dawdle ON idempotency_keys").await;
+    bar.lift().await;
     assert_eq!(w.idem.purge().await.expect("a purge"), 501);
     assert_eq!(executed(short(&w, "x")).await, 2);
 }

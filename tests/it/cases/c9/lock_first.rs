@@ -117,9 +117,16 @@ pub(in crate::cases) async fn c9_jobs_at_a_strict_isolation_run_once(site: &Site
 
 /// A heartbeat is in the midst of its write when the completion of the same row comes.
 pub(in crate::cases) async fn c9_a_heartbeat_never_fails_its_own_completion(site: &Site) {
-    for level in ["read committed", "repeatable read", "serializable"] {
+    // On MySQL our own sessions are at one level, whatever the others' are.
+    let levels: &[&str] = match site.backend() {
+        Backend::Mysql => &[""],
+        _ => &["read committed", "repeatable read", "serializable"],
+    };
+    for level in levels {
         let site = Site::on(site.backend());
-        isolate(&site, level).await;
+        if site.backend() == Backend::Postgres {
+            isolate(&site, level).await;
+        }
         let (w, gate) = (site.worker().await, Gate::new());
         let running = tokio::spawn({
             let (w, gate) = (w.clone(), gate.clone());
@@ -127,18 +134,8 @@ pub(in crate::cases) async fn c9_a_heartbeat_never_fails_its_own_completion(site
         });
         gate.arrived().await;
         // From now on a heartbeat takes its time, with the row in its hands.
-        site.execute(
-            "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
-                BEGIN
-                    IF NEW.status = 'processing' AND OLD.status = 'processing' THEN PERFORM pg_sleep(0.2); END IF;
-                    RETURN NEW;
-                END $$;
-             CREATE TRIGGER dawdle BEFORE UPDATE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION dawdle()",
-        )
-        .await;
-        let sleeps = "SELECT count(*) FROM pg_stat_activity
-             WHERE datname = current_database() AND wait_event = 'PgSleep'";
-        while site.number(sleeps).await == 0 {
+        let dawdling = dawdle(&site).await;
+        while site.number(dawdling).await == 0 {
             sleep(Duration::from_millis(1)).await;
         }
         gate.open();
@@ -146,6 +143,36 @@ pub(in crate::cases) async fn c9_a_heartbeat_never_fails_its_own_completion(site
         let row = w.row("c9-held:x").await;
         assert_eq!((row.status, row.lease_until, row.attempt), (Status::Completed, None, 1), "{level}");
         assert_eq!(site.effects("x"), 1);
+    }
+}
+
+/// Lets a claim that stays one take its time to be written; counts those that do.
+async fn dawdle(site: &Site) -> &'static str {
+    let dawdles = match site.backend() {
+        Backend::Mysql => {
+            "CREATE TRIGGER dawdle BEFORE UPDATE ON idempotency_keys FOR EACH ROW
+             BEGIN
+                IF NEW.status = 'processing' AND OLD.status = 'processing' THEN DO SLEEP(0.2); END IF;
+             END"
+        }
+        _ => {
+            "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
+                BEGIN
+                    IF NEW.status = 'processing' AND OLD.status = 'processing' THEN PERFORM pg_sleep(0.2); END IF;
+                    RETURN NEW;
+                END $$;
+             CREATE TRIGGER dawdle BEFORE UPDATE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION dawdle()"
+        }
+    };
+    site.execute(dawdles).await;
+    match site.backend() {
+        Backend::Mysql => {
+            "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND state = 'User sleep'"
+        }
+        _ => {
+            "SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event = 'PgSleep'"
+        }
     }
 }
 
