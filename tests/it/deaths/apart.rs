@@ -46,6 +46,8 @@ apart! {
         }
         patience {
             after_six_deaths_a_key_waits_for_a_person
+            a_call_that_waits_for_a_worker_that_dies_does_not_wait_for_ever
+            a_death_of_a_call_that_waits_leaves_nothing
             a_claim_that_was_heard_of_too_late_is_not_entered
             a_claim_that_was_heard_of_too_late_is_made_anew
             a_claim_that_was_heard_of_too_late_frees_no_key_that_needs_review

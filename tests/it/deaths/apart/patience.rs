@@ -4,7 +4,7 @@ use std::{env, time::Duration};
 
 use idem_runtime::{Error, ErrorKind, current, idempotent, record::Status, with_outcome};
 use idem_tests::{Child, Proxy, child::Parent};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     cases::{
@@ -13,7 +13,7 @@ use crate::{
     },
     deaths::{
         jobs::{Call, Ends, Job},
-        stop::{STOP, Stop, watch},
+        stop::{STOP, Stop, here, watch},
         worker::stopped_at,
     },
 };
@@ -22,6 +22,7 @@ use crate::{
 const OVER: Duration = Duration::from_millis(1_100);
 
 const JOB: &str = "IDEM_DEATHS_JOB";
+const ID: &str = "IDEM_DEATHS_ID";
 
 #[idempotent(key = "deaths-brief:<id>", stale_after = "1s", on_stale = "retry", idem = w.idem)]
 async fn brief(w: &Worker, id: &str) -> Result<String, Error> {
@@ -110,27 +111,123 @@ async fn beats(w: &Worker, id: &str) -> Result<String, Error> {
 #[ignore = "the child of another test"]
 async fn stays_in_its_body() {
     if Parent::attach().is_some() {
-        let w = Worker::of_parent().await;
-        beats(&w, "x").await.expect("never");
+        // Nothing but heartbeats is to be heard of.
+        let w = Worker::of_parent_by(|builder, _| builder.watcher(false)).await;
+        beats(&w, &env::var(ID).expect("set by the parent")).await.expect("never");
     }
+}
+
+/// A worker dies when the reply to its heartbeat is lost, one of them. Whether the row was renewed.
+async fn dies_unheard(site: &Site, w: &Worker, spared: usize) -> bool {
+    let id = format!("spared-{spared}");
+    let key = format!("deaths-beats:{id}");
+    let proxy = Proxy::to(site.database.address().expect("a server"));
+    let url = site.database.url_through(proxy.address()).expect("a server");
+    let mut command = site.child("deaths::apart::patience::stays_in_its_body");
+    let mut child = Child::spawn(command.env(URL, url).env(ID, &id));
+    child.expect("entered");
+    let claimed = w.row(&key).await;
+    proxy.swallow_replies_but(spared);
+    proxy.reply_swallowed().await;
+    child.kill();
+    let row = w.row(&key).await;
+    if row.lease_until > Some(row.now + 100_000) {
+        refused(ErrorKind::InProgress, beats(w, &id)).await;
+    }
+    site.set(&key, "lease_until = 1").await;
+    refused(ErrorKind::NeedsReview, beats(w, &id)).await;
+    assert_eq!(site.effects(&id), 1);
+    row.lease_until > claimed.lease_until
 }
 
 /// The reply to its heartbeat was lost, and then it died: what the row says holds.
 pub(super) async fn a_death_after_a_heartbeat_that_was_not_heard_of_waits_for_the_new_end(site: &Site) {
-    let proxy = Proxy::to(site.database.address().expect("a server"));
-    let url = site.database.url_through(proxy.address()).expect("a server");
-    let mut child = Child::spawn(site.child("deaths::apart::patience::stays_in_its_body").env(URL, url));
-    child.expect("entered");
-    proxy.swallow_replies();
-    let w = site.worker().await;
-    let claimed = w.row("deaths-beats:x").await.lease_until;
-    let row = w.row_such_that("deaths-beats:x", "renewed", |row| row.lease_until > claimed).await;
-    child.kill();
-    if row.lease_until > Some(row.now) {
-        refused(ErrorKind::InProgress, beats(&w, "x")).await;
+    let (w, mut renewed) = (site.worker().await, false);
+    for spared in 0..4 {
+        renewed |= dies_unheard(site, &w, spared).await;
     }
-    w.row_such_that("deaths-beats:x", "stale", |row| row.lease_until <= Some(row.now)).await;
-    refused(ErrorKind::NeedsReview, beats(&w, "x")).await;
+    assert!(renewed, "one of them was renewed");
+}
+
+#[idempotent(key = "deaths-waits:<id>", on_stale = "retry", on_busy = "wait", wait_for = "60s", idem = w.idem)]
+async fn waits(w: &Worker, id: &str, name: &str) -> Result<String, Error> {
+    w.effect(id);
+    here(Stop::AfterEffect);
+    Ok(name.to_owned())
+}
+
+#[idempotent(key = "deaths-waits-alert:<id>", on_busy = "wait", wait_for = "60s", idem = w.idem)]
+async fn waits_alert(w: &Worker, id: &str, name: &str) -> Result<String, Error> {
+    w.effect(id);
+    here(Stop::AfterEffect);
+    Ok(name.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "the child of another test"]
+async fn holds_or_waits() {
+    let Some(parent) = Parent::attach() else { return };
+    let w = Worker::of_parent().await;
+    parent.say("calls");
+    let value = match env::var(JOB).expect("set by the parent").as_str() {
+        "alert" => waits_alert(&w, "x", "itself").await,
+        _ => waits(&w, "x", "itself").await,
+    };
+    parent.say(&format!("ended {value:?}"));
+}
+
+/// A worker in its body, or, where another one is, one that waits for it.
+fn holder_or_waiter(site: &Site, job: &str) -> Child {
+    let mut command = site.child("deaths::apart::patience::holds_or_waits");
+    let mut child = Child::spawn(command.env(JOB, job).env(STOP, "AfterEffect"));
+    child.expect("calls");
+    child
+}
+
+/// Whoever waits for a worker that dies has its key when the lease ends, or is told that a person has it.
+pub(super) async fn a_call_that_waits_for_a_worker_that_dies_does_not_wait_for_ever(site: &Site) {
+    let w = site.worker().await;
+    for job in ["retry", "alert"] {
+        let mut holder = holder_or_waiter(site, job);
+        holder.expect("at");
+        let waiting = tokio::spawn({
+            let w = w.clone();
+            async move {
+                match job {
+                    "alert" => {
+                        refused(ErrorKind::NeedsReview, waits_alert(&w, "x", "heir")).await.to_string()
+                    }
+                    _ => took_over(waits(&w, "x", "heir")).await,
+                }
+            }
+        });
+        holder.kill();
+        sleep(Duration::from_millis(50)).await;
+        assert!(!waiting.is_finished(), "nobody knows that it is dead");
+        let key = if job == "alert" { "deaths-waits-alert:x" } else { "deaths-waits:x" };
+        site.set(key, "lease_until = 1").await;
+        let answer = timeout(Duration::from_secs(30), waiting).await.expect("in time").expect("no panic");
+        assert!(job == "alert" || answer == "heir", "{answer}");
+    }
+    assert_eq!(site.effects("x"), 3);
+}
+
+/// Whoever dies while it waits leaves nothing behind.
+pub(super) async fn a_death_of_a_call_that_waits_leaves_nothing(site: &Site) {
+    let w = site.worker().await;
+    let mut holder = holder_or_waiter(site, "retry");
+    holder.expect("at");
+    let row = w.row("deaths-waits:x").await;
+    for _ in 0..3 {
+        let mut waiter = holder_or_waiter(site, "retry");
+        sleep(Duration::from_millis(50)).await;
+        waiter.kill();
+    }
+    let now = w.row("deaths-waits:x").await;
+    assert_eq!((now.owner, now.fence, now.attempt), (row.owner, row.fence, 1));
+    holder.say("go on");
+    assert_eq!(holder.expect("ended"), "Ok(\"itself\")");
+    assert_eq!(replayed(waits(&w, "x", "heir")).await, "itself");
     assert_eq!(site.effects("x"), 1);
 }
 
