@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use idem_runtime::{
-    Job, Mode, OnStale, Status,
-    record::{Decision, Record, Standing, Terms, decide, gives_way},
+    Job, Status,
+    record::{Decision, Standing, Terms, decide, gives_way},
     store::{Answer, Ending, Finish, Insert, Moment, NewRow, Renew, Renewal, Replace},
 };
 use idem_tests::table::{Done, Row};
@@ -110,8 +110,8 @@ impl Protocol {
             _ => decided(row, job),
         };
         match decided {
+            Decision::Run(Standing::Doubtful) => Verdict::Ask,
             Decision::Run(standing) => Verdict::Run(standing),
-            Decision::Flag if is_asked_about(row, job) => Verdict::Ask,
             Decision::Flag => Verdict::Flag,
             Decision::Replay => Verdict::Replay,
             Decision::Review => Verdict::Review,
@@ -243,15 +243,6 @@ impl Protocol {
 fn decided(row: &Row, job: &Job) -> Decision {
     let terms = Terms { job, fingerprint: None, foreign_stale_after: FOREIGN_STALE_AFTER };
     decide(Some(row), row.now, &terms)
-}
-
-/// Whether a claim that may not simply be taken over is one that is asked about.
-fn is_asked_about(row: &Record, job: &Job) -> bool {
-    let theirs = row.on_stale.as_deref();
-    let mild = theirs.is_none_or(|word| word == OnStale::Retry.as_str() || word == OnStale::Probe.as_str());
-    let asks = job.mode() == Mode::LockFirst && job.stale_policy() == OnStale::Probe;
-    let taken = u32::try_from(row.takeovers).unwrap_or(0);
-    asks && mild && row.owner.is_some() && taken < job.takeover_limit()
 }
 
 pub(crate) fn claim(job: &Job, owner: u8, attempt: i32, takeovers: i32) -> NewRow {
