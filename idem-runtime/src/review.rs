@@ -67,7 +67,10 @@ impl Reviewer {
         let touch = touched(record, Moment::Never);
         let answer = self.service.replace(touch, self.service.patience(None)).await?;
         let won = matches!(answer, Answer::Written { .. });
-        Ok(won.then(|| Record { lease_until: Some(a_moment_later(record)), ..record.clone() }))
+        Ok(won.then(|| Record {
+            lease_until: Some(a_moment_later(record.lease_until, record)),
+            ..record.clone()
+        }))
     }
 
     /// Has a person told of rows that need review, as one, and each row say that they were.
@@ -115,13 +118,13 @@ async fn note_told(service: &Service, mut record: Record) -> Result<(), Failure>
 /// A row that needs review, as another version of it.
 fn touched(record: &Record, alerted: Moment) -> Replace {
     let mut touched = reviewed(record, alerted);
-    touched.row.lease = Moment::At(a_moment_later(record));
+    touched.row.lease = Moment::At(a_moment_later(record.lease_until, record));
     touched
 }
 
 /// A microsecond more on a lease changes nothing but the version of its row.
-fn a_moment_later(record: &Record) -> i64 {
-    record.lease_until.unwrap_or(record.created_at).saturating_add(1)
+pub(crate) fn a_moment_later(lease_until: Option<i64>, record: &Record) -> i64 {
+    lease_until.unwrap_or(record.created_at).saturating_add(1)
 }
 
 /// A row as one that needs review.

@@ -15,7 +15,7 @@ use crate::{
     alert::Hook,
     jobs, metrics,
     record::{Record, Status, Version},
-    review::{Reviewer, turned_over},
+    review::{Reviewer, a_moment_later, turned_over},
     service::{Failure, LONGEST_STATEMENT, Service, WeakService},
     store::{Answer, ErrorClass, StoreError, Watch},
 };
@@ -56,6 +56,19 @@ pub(crate) struct Watcher {
 struct Sighting {
     version: Version,
     first: Instant,
+}
+
+impl Sighting {
+    /// Whether this row is the one that was seen. A holder that is alive after all goes on heartbeating under review,
+    /// which makes it no other; the word of somebody who tells does.
+    fn is_of(&self, row: &Record) -> bool {
+        let version = row.version();
+        let is_told = row.lease_until == Some(a_moment_later(self.version.lease_until, row));
+        let is_alive = row.lease_until.is_some_and(|end| row.now < end);
+        let heartbeats = row.status == Status::NeedsReview && is_alive && !is_told;
+        let lease_until = if heartbeats { self.version.lease_until } else { version.lease_until };
+        Version { lease_until, ..version } == self.version
+    }
 }
 
 impl Watcher {
@@ -150,9 +163,9 @@ impl Watcher {
         self.sightings = rows
             .iter()
             .map(|row| {
-                let version = row.version();
-                let same = before.remove(&row.key).filter(|sighting| sighting.version == version);
-                (row.key.clone(), same.unwrap_or(Sighting { version, first: now }))
+                let same = before.remove(&row.key).filter(|sighting| sighting.is_of(row));
+                let first = same.map_or(now, |sighting| sighting.first);
+                (row.key.clone(), Sighting { version: row.version(), first })
             })
             .collect();
     }

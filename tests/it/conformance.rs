@@ -260,6 +260,7 @@ conformance! {
             a_claim_that_is_renewed_is_left_alone_and_told_of_once_it_is_overdue
             of_ten_watchers_one_tells_of_each_claim
             a_row_whose_teller_died_is_told_of_by_one_other
+            a_holder_that_heartbeats_in_review_keeps_nobody_from_being_told
             a_hook_that_takes_long_is_not_overtaken
             a_process_without_a_hook_leaves_the_telling_to_one_that_has_one
             a_look_that_is_old_turns_nothing_over

@@ -203,6 +203,31 @@ pub(super) async fn a_row_whose_teller_died_is_told_of_by_one_other(s: &Subject)
     assert_eq!(tellings.of("watch-untold:1").len(), 1);
 }
 
+pub(super) async fn a_holder_that_heartbeats_in_review_keeps_nobody_from_being_told(s: &Subject) {
+    let tellings = Tellings::default();
+    let review = NewRow { status: Status::NeedsReview, ..dead(1) };
+    let fence = rows::written(s.insert("watch-alive:1", review).await);
+    let _watching = [
+        tellings.watcher(s, |builder| builder.untold_for(10 * OFTEN)).await,
+        tellings.watcher(s, |builder| builder.untold_for(10 * OFTEN)).await,
+    ];
+    let told = async {
+        until(s, "watch-alive:1", is_told).await;
+    };
+    let heartbeats = async {
+        loop {
+            s.renew("watch-alive:1", 1, fence, LEASE).await;
+            sleep(OFTEN).await;
+        }
+    };
+    tokio::select! {
+        () = told => {}
+        () = heartbeats => {}
+    }
+    some_looks().await;
+    assert_eq!(tellings.of("watch-alive:1").len(), 1);
+}
+
 pub(super) async fn a_hook_that_takes_long_is_not_overtaken(s: &Subject) {
     let (tellings, patience) = (Tellings::default(), 15 * OFTEN);
     s.insert("watch-slow:1", dead(1)).await;
