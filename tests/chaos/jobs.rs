@@ -8,14 +8,14 @@ use std::{
     time::Duration,
 };
 
-use idem_runtime::{Error, Idem, Outcome, current, idempotent, with_outcome, with_outcome_sync};
+use idem_runtime::{Error, Idem, Outcome, Probe, current, idempotent, with_outcome, with_outcome_sync};
 use idem_tests::Ledger;
 use sqlx::{Pool, Transaction};
 use tokio::{task::spawn_blocking, time::sleep};
 
 use crate::{
     bank::{self, Bank, Dialect, on_pool},
-    book::{Line, Step},
+    book::{Book, Line, Step},
     delivery::{Delivery, End, Fate, How},
     key::Kind,
     settings::Broken,
@@ -26,6 +26,8 @@ use crate::{
 pub(crate) struct Hand {
     pub(crate) idem: Idem,
     pub(crate) ledger: Ledger,
+    /// The same ledger, to look in.
+    pub(crate) book: Mutex<Book>,
     pub(crate) bank: Bank,
     pub(crate) broken: Option<Broken>,
     /// The deliveries whose bodies came to their end.
@@ -149,6 +151,28 @@ fn fall(fate: Fate, panics: Fate, fails: Fate) -> Result<(), Fault> {
 }
 
 impl Hand {
+    #[idempotent(
+        key = "transfer:<d.key.number>",
+        stale_after = "1s",
+        on_stale = probe(Self::was_transferred),
+        idem = self.idem
+    )]
+    async fn transfer(&self, d: &Delivery) -> Done {
+        act(self, d).await
+    }
+
+    /// Looks in the ledger, and answers with what is there.
+    async fn was_transferred(&self, d: &Delivery) -> Probe<u64> {
+        // A provider takes its time.
+        sleep(Duration::from_millis(d.before / 2)).await;
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        book.refresh();
+        match book.effects(d.key).first() {
+            Some(effect) if self.broken != Some(Broken::Lies) => Probe::Happened(effect.delivery),
+            _ => Probe::DidNotHappen,
+        }
+    }
+
     /// The outside effect of a body.
     fn effect(&self, d: &Delivery) {
         for _ in 0..self.effects(d) {
@@ -189,6 +213,7 @@ impl Hand {
             Kind::Ship => end_of(with_outcome(ship(w, d)).await),
             Kind::Rebuild => end_of(with_outcome(rebuild(w, d)).await),
             Kind::Notify => end_of(with_outcome(notify(w, d)).await),
+            Kind::Transfer => end_of(with_outcome(w.transfer(d)).await),
             Kind::Mail => end_of(with_outcome(mail(w, d)).await),
             Kind::Press => {
                 let (w, d) = (Arc::clone(w), *d);

@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     Notify,
     /// `lock_first`, `retry`, not async.
     Press,
+    /// `lock_first`, `probe`: whoever comes next looks in the ledger.
+    Transfer,
     /// `record_after`.
     Mail,
     /// `transactional`.
@@ -32,6 +34,8 @@ pub(crate) enum Promise {
     AtMostOnce,
     /// At least one effect, and one accepted completion.
     AtLeastOnce,
+    /// No run when an earlier one's effect is there to be seen, and one completion.
+    Asked,
     /// At least one effect, without a claim.
     Recorded,
     /// One row.
@@ -39,7 +43,7 @@ pub(crate) enum Promise {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 9] = [
+    pub(crate) const ALL: [Kind; 10] = [
         Kind::Charge,
         Kind::Report,
         Kind::Invoice,
@@ -47,6 +51,7 @@ impl Kind {
         Kind::Rebuild,
         Kind::Notify,
         Kind::Press,
+        Kind::Transfer,
         Kind::Mail,
         Kind::Credit,
     ];
@@ -60,6 +65,7 @@ impl Kind {
             Kind::Rebuild => "rebuild",
             Kind::Notify => "notify",
             Kind::Press => "press",
+            Kind::Transfer => "transfer",
             Kind::Mail => "mail",
             Kind::Credit => "credit",
         }
@@ -69,6 +75,7 @@ impl Kind {
         match self {
             Kind::Charge | Kind::Report | Kind::Invoice => Promise::AtMostOnce,
             Kind::Ship | Kind::Rebuild | Kind::Notify | Kind::Press => Promise::AtLeastOnce,
+            Kind::Transfer => Promise::Asked,
             Kind::Mail => Promise::Recorded,
             Kind::Credit => Promise::RowOnce,
         }

@@ -123,6 +123,7 @@ impl Report {
             ("stop", met("stops")),
             ("restart of the server", restarts),
             ("takeover", self.answered("TookOver")),
+            ("effect that was found by asking", self.answered("Probed")),
             ("write of a zombie that was rejected", self.zombies),
             ("replay", self.answered("Replayed")),
             ("key in review", self.reviewed),
@@ -153,6 +154,7 @@ impl fmt::Display for Report {
             row(word, *count)?;
         }
         row("takeovers that completed", self.answered("TookOver"))?;
+        row("effects found by asking", self.answered("Probed"))?;
         row("rejected writes of zombies", self.zombies)?;
         row("keys in review", self.reviewed)?;
         for (word, count) in &self.verdicts {

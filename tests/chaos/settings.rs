@@ -21,6 +21,8 @@ pub(crate) enum Broken {
     Deaf,
     /// It returns without the effect, now and then.
     Skips,
+    /// It finds nothing when it is asked.
+    Lies,
     /// It runs jobs without Idem, now and then.
     Bypasses,
 }
@@ -47,6 +49,7 @@ impl Broken {
             "twice" => Some(Broken::Twice),
             "deaf" => Some(Broken::Deaf),
             "skips" => Some(Broken::Skips),
+            "lies" => Some(Broken::Lies),
             "bypasses" => Some(Broken::Bypasses),
             other => panic!("no worker is broken so that it {other}"),
         }

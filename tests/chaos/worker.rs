@@ -14,6 +14,7 @@ use tokio::{runtime, task, time::sleep};
 
 use crate::{
     bank::Bank,
+    book::Book,
     clock,
     delivery::{Answer, Delivery, End},
     jobs::Hand,
@@ -69,6 +70,7 @@ async fn hand() -> Hand {
     Hand {
         idem: connected(&url).await,
         ledger: Ledger::open(Path::new(&ledger)),
+        book: Mutex::new(Book::at(ledger.into())),
         bank: Bank::at(backend.expect("a database"), &url),
         broken: Broken::of_environment(),
         returned: Mutex::default(),

@@ -60,6 +60,7 @@ impl<'a> Case<'a> {
         found.extend(self.is_not_refused_for_good());
         found.extend(self.has_no_run_too_many());
         found.extend(self.has_no_effect_too_many());
+        found.extend(self.does_not_run_where_an_effect_is_to_be_seen());
         found.extend(self.has_its_effect());
         // A person may have it otherwise, and has said so.
         if !self.judgements.iter().any(|(_, became)| **became == Became::Overruled) {
@@ -116,6 +117,19 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Whoever is asked before a run says so if there was an effect when the run was sent for.
+    fn does_not_run_where_an_effect_is_to_be_seen(&self) -> Option<Broken> {
+        if self.key.kind.promise() != Promise::Asked || self.frees() > 0 {
+            return None;
+        }
+        let seen_by = |begin: &Line| {
+            let (sent, _) = self.sent.get(&begin.delivery)?;
+            self.effects.iter().find(|effect| effect.delivery != begin.delivery && effect.at < *sent)
+        };
+        let (begin, effect) = self.begins.iter().find_map(|begin| Some((begin, seen_by(begin)?)))?;
+        Some(("no run where the effect is to be seen", format!("{begin} after {effect}")))
+    }
+
     /// How often a person freed the key, or may have.
     fn frees(&self) -> usize {
         let is_free = |became: &Became| !matches!(became, Became::Refused(_));
@@ -140,7 +154,7 @@ impl<'a> Case<'a> {
             return None;
         }
         let mut completions: Vec<String> =
-            self.accepted().map(|(_, delivery, end)| format!("#{delivery}: {end}")).collect();
+            self.completing().map(|(_, delivery, end)| format!("#{delivery}: {end}")).collect();
         let by_a_person = self
             .judgements
             .iter()
@@ -176,6 +190,10 @@ impl<'a> Case<'a> {
         });
         if !judged && !self.ran(replay) {
             return Some(("a replay gives what a run returned", format!("nobody returned {replay}")));
+        }
+        // What was found by asking counts, whatever its own run was told.
+        if self.is_probed() {
+            return None;
         }
         let answered = self.answers.iter().find(|(_, delivery, _)| *delivery == replay);
         let denied = answered.filter(|(_, _, end)| !end.is_done() && !may_be_recorded(end));
@@ -227,7 +245,7 @@ impl<'a> Case<'a> {
 
     /// Nobody completes a key that somebody else has claimed since.
     fn is_completed_by_its_last_claim(&self) -> Option<Broken> {
-        if !self.is_claimed() {
+        if !self.is_claimed() || self.is_probed() {
             return None;
         }
         let completed = self.accepted().map(|(_, delivery, _)| *delivery).next().or(self.replays().next())?;
@@ -238,7 +256,7 @@ impl<'a> Case<'a> {
 
     /// Whether its runs hold a claim that lasts without them.
     fn is_claimed(&self) -> bool {
-        matches!(self.key.kind.promise(), Promise::AtMostOnce | Promise::AtLeastOnce)
+        matches!(self.key.kind.promise(), Promise::AtMostOnce | Promise::AtLeastOnce | Promise::Asked)
     }
 
     fn runs_are_of_those_who_ran(&self) -> Option<Broken> {
@@ -270,6 +288,22 @@ impl<'a> Case<'a> {
 
     fn accepted(&self) -> impl Iterator<Item = &(u64, u64, &'a End)> {
         self.answers.iter().filter(|(_, _, end)| end.is_accepted())
+    }
+
+    /// Answers that completed the key.
+    fn completing(&self) -> impl Iterator<Item = &(u64, u64, &'a End)> {
+        self.answers
+            .iter()
+            .filter(|(_, _, end)| end.is_accepted() || matches!(end, End::Done { how: How::Probed, .. }))
+    }
+
+    fn is_probed(&self) -> bool {
+        self.completing().any(|(_, _, end)| !end.is_accepted()) || self.may_be_probed()
+    }
+
+    /// Whether it may have been completed by one who asked, and could not say so any more.
+    fn may_be_probed(&self) -> bool {
+        self.key.kind.promise() == Promise::Asked && self.accepted().next().is_none()
     }
 
     fn replays(&self) -> impl Iterator<Item = u64> {

@@ -132,8 +132,16 @@ fn plain(kind: Kind) -> Story {
     Story::of(kind).sent(1).effect(1, 1, 10).executed(1)
 }
 
-const CLAIMED: [Kind; 7] =
-    [Kind::Charge, Kind::Report, Kind::Invoice, Kind::Ship, Kind::Rebuild, Kind::Notify, Kind::Press];
+const CLAIMED: [Kind; 8] = [
+    Kind::Charge,
+    Kind::Report,
+    Kind::Invoice,
+    Kind::Ship,
+    Kind::Rebuild,
+    Kind::Notify,
+    Kind::Press,
+    Kind::Transfer,
+];
 
 #[test]
 fn what_runs_once_and_is_replayed_is_well() {
@@ -328,4 +336,19 @@ fn a_second_run_of_a_charge_is_found_before_its_effect() {
     // That may have begun without its effect, and was free again.
     let invoice = Story::of(Kind::Invoice).sent(1).begun(1, 1, 10).answered(1, End::Failed).sent(2);
     invoice.effect(2, 2, 20).executed(2).is_well();
+}
+
+#[test]
+fn a_probe_that_is_not_asked_is_found() {
+    let law = "no run where the effect is to be seen";
+    let again = || Story::of(Kind::Transfer).sent(1).effect(1, 1, 10).died(1).sent(2);
+    again().effect(2, 2, 20).took_over(2).breaks(law);
+    again().begun(2, 2, 20).died(2).breaks(law);
+    let probed = || again().answered(2, End::Done { how: How::Probed, value: 1 });
+    probed().replayed(3, 1).is_well();
+    probed().answered(1, refused("ClaimLost", true)).replayed(3, 1).is_well();
+    probed().executed(1).breaks("one completion is accepted");
+    // It came when nobody could see it yet.
+    let late = Story::of(Kind::Transfer).sent(1).begun(1, 1, 10).sent(2).effect(2, 2, 20).took_over(2);
+    late.line(Step::Effect, 1, 1, 10).answered(1, refused("ClaimLost", true)).is_well();
 }

@@ -25,7 +25,7 @@ pub(crate) struct Chaos {
     db: Vec<String>,
 
     /// What one in fifty or so deliveries suffers from its worker, to see that it is found.
-    #[arg(long, value_name = "HOW", value_parser = ["twice", "deaf", "skips", "bypasses"])]
+    #[arg(long, value_name = "HOW", value_parser = ["twice", "deaf", "skips", "lies", "bypasses"])]
     broken: Option<String>,
 }
 
