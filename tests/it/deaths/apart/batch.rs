@@ -102,7 +102,7 @@ pub(super) async fn of_endings_that_went_out_together_none_is_lost(site: &Site) 
     assert!(written > 5, "{fates:?}");
     for (at_once, later, effects) in fates {
         let right = match (at_once, later) {
-            (Answer::Replays, Answer::Replays) | (Answer::Runs, Answer::Replays) => effects == 1,
+            (Answer::Replays | Answer::Runs, Answer::Replays) => effects == 1,
             (Answer::InProgress, Answer::NeedsReview) => effects <= 1,
             _ => false,
         };
