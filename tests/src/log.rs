@@ -40,6 +40,9 @@ type Sink = Mutex<Vec<Event>>;
 impl Capture {
     /// What this thread logs. An async test must stay on its thread meanwhile, as on a `current_thread` runtime.
     pub fn here() -> Capture {
+        // Where nobody listens at all, an event that is met for the first time at this moment may be taken for one that
+        // nobody ever wants.
+        listens();
         let events = Arc::new(Sink::default());
         let recorder = Recorder::of(Arc::downgrade(&events));
         Capture { _here: Some(subscriber::set_default(recorder)), events }
@@ -49,13 +52,7 @@ impl Capture {
     /// too, so look for what only this one can have caused: its job, its key. A thread inside [`here`](Self::here)
     /// is not heard.
     pub fn everywhere() -> Capture {
-        static RECORDER: OnceLock<Arc<Sinks>> = OnceLock::new();
-        let sinks = RECORDER.get_or_init(|| {
-            let recorder = Recorder::default();
-            let sinks = Arc::clone(&recorder.sinks);
-            subscriber::set_global_default(recorder).expect("no other global subscriber in a test binary");
-            sinks
-        });
+        let sinks = listens();
         let events = Arc::new(Sink::default());
         let mut sinks = sinks.write().unwrap_or_else(PoisonError::into_inner);
         sinks.retain(|sink| sink.strong_count() > 0);
@@ -74,6 +71,17 @@ impl Capture {
     pub fn find(&self, level: Level, text: &str) -> Vec<Event> {
         self.events().into_iter().filter(|event| event.level == level && event.says(text)).collect()
     }
+}
+
+/// Who listens to all threads, from the first call on.
+fn listens() -> &'static Arc<Sinks> {
+    static RECORDER: OnceLock<Arc<Sinks>> = OnceLock::new();
+    RECORDER.get_or_init(|| {
+        let recorder = Recorder::default();
+        let sinks = Arc::clone(&recorder.sinks);
+        subscriber::set_global_default(recorder).expect("no other global subscriber in a test binary");
+        sinks
+    })
 }
 
 impl Event {
