@@ -6,9 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use idem_runtime::store::{self, Answer, Ending, Finish, Insert, Renew, Replace, Store, StoreOptions};
+use idem_runtime::store::{self, Answer, Ending, Finish, Insert, Renew, Replace, Store, StoreOptions, Watch};
 use idem_tests::Backend;
-use sqlx::{Connection, PgConnection, raw_sql};
+use sqlx::{Connection, MySqlConnection, PgConnection, SqliteConnection, raw_sql};
 
 use crate::rows::{LEASE, OWNER, claim};
 
@@ -60,9 +60,19 @@ async fn use_all(store: &dyn Store, round: &str, size: usize) -> Vec<(&'static s
     };
     store.replace(&replace).await.expect("an answer");
     lap("replace");
+    look(store).await;
+    lap("look for stale claims");
+    store.audit(&keys[0]).await.expect("lines");
+    lap("audit");
     store.purge(10).await.expect("a number");
     lap("purge");
     took
+}
+
+/// What a watcher asks.
+async fn look(store: &dyn Store) {
+    let watch = Watch { foreign_stale_after: LEASE, untold: true, limit: 256 };
+    store.watch(&watch).await.expect("rows");
 }
 
 #[tokio::test]
@@ -117,4 +127,55 @@ async fn a_plan_made_on_an_empty_table_goes_through_the_key_of_a_big_one() {
             }
         }
     }
+}
+
+/// How long a look and a scan take at best, on a table of very many ended rows.
+macro_rules! look_and_scan {
+    ($connection:ty, $backend:expr, $grow:expr) => {{
+        let database = $backend.fresh();
+        let store = store::open(&StoreOptions::new(database.url())).expect("a store");
+        store.prepare(true).await.expect("a table");
+        look(&*store).await;
+        let mut raw = <$connection>::connect(database.url()).await.expect("a connection");
+        raw_sql($grow).execute(&mut raw).await.expect("an answer");
+        store.insert(&[Insert { key: "alive".into(), row: claim() }]).await.expect("an answer");
+        let (mut looked, mut scanned) = (Duration::MAX, Duration::MAX);
+        for _ in 0..10 {
+            let began = Instant::now();
+            look(&*store).await;
+            looked = looked.min(began.elapsed());
+            let began = Instant::now();
+            let all = "SELECT count(*) FROM idempotency_keys WHERE fence < 0";
+            raw_sql(all).execute(&mut raw).await.expect("an answer");
+            scanned = scanned.min(began.elapsed());
+        }
+        assert!(looked < scanned, "a look takes {looked:?}, a scan of all {scanned:?}");
+    }};
+}
+
+#[tokio::test]
+async fn a_look_for_stale_claims_scans_no_big_table_on_sqlite() {
+    look_and_scan!(
+        SqliteConnection,
+        Backend::Sqlite,
+        "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100000)
+        INSERT INTO idempotency_keys (key, status, lease_until, error)
+        SELECT 'grown:' || n, 'completed', 1, 'a text of some length, as errors have it' FROM n"
+    );
+}
+
+#[tokio::test]
+async fn a_look_for_stale_claims_scans_no_big_table_on_mysql() {
+    if !Backend::Mysql.available() {
+        eprintln!("{} is missing here: `cargo xtask test` starts it", Backend::Mysql);
+        return;
+    }
+    look_and_scan!(
+        MySqlConnection,
+        Backend::Mysql,
+        "INSERT INTO idempotency_keys (`key`, status, lease_until, error)
+        WITH RECURSIVE n AS (SELECT 0 AS n UNION ALL SELECT n + 1 FROM n WHERE n < 316)
+        SELECT CONCAT('grown:', a.n, ':', b.n), 'completed', 1, 'a text of some length, as errors have it'
+        FROM n AS a CROSS JOIN n AS b"
+    );
 }

@@ -172,15 +172,15 @@ const WAITS_FOR_REVIEW: &str = "(owner IS NULL OR on_stale NOT IN ('retry', 'pro
 // The state by its bare column: only so is the index that holds nothing but claims and reviews of use.
 const WATCH: &str = "
     (SELECT key, {record} FROM {table}
-    WHERE status = 'processing' AND lease_until <= (SELECT {now}) AND {waits_for_review} AND {planned} AND {by_key}
+    WHERE status = 'processing' AND lease_until <= (SELECT {now}) AND {waits_for_review} AND {planned}
     ORDER BY lease_until LIMIT $1)
     UNION ALL
     (SELECT key, {record} FROM {table}
-    WHERE status = 'processing' AND lease_until IS NULL AND {born} <= {now} - $2 AND {waits_for_review} AND {by_key}
+    WHERE status = 'processing' AND lease_until IS NULL AND {born} <= {now} - $2 AND {waits_for_review} AND {planned}
     LIMIT $1)
     UNION ALL
     (SELECT key, {record} FROM {table}
-    WHERE status = 'needs_review' AND alerted_at IS NULL AND $3 AND {by_key}
+    WHERE status = 'needs_review' AND alerted_at IS NULL AND $3 AND {planned}
     LIMIT $1)";
 
 const AUDITED: &str = "
