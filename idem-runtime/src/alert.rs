@@ -57,11 +57,12 @@ impl Alert {
     }
 
     fn id(&self) -> Id {
-        (self.kind, self.key.clone())
+        (self.kind, self.key.clone(), self.record.fence)
     }
 }
 
-type Id = (AlertKind, String);
+/// What is told of once at a time: an execution of a key.
+type Id = (AlertKind, String, i64);
 type Tell = dyn Fn(&[Alert]) + Send + Sync;
 type Told = Box<dyn FnOnce() + Send>;
 
@@ -101,8 +102,8 @@ impl Hook {
     }
 
     /// Whether somebody is being told right now that a key needs review, or is about to be.
-    pub(crate) fn is_telling(&self, key: &str) -> bool {
-        let id = (AlertKind::NeedsReview, key.to_owned());
+    pub(crate) fn is_telling(&self, record: &Record) -> bool {
+        let id = (AlertKind::NeedsReview, record.key.clone(), record.fence);
         self.0.as_ref().is_some_and(|bell| bell.lock().ids.contains(&id))
     }
 

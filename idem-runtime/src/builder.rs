@@ -180,7 +180,8 @@ impl Builder {
     }
 
     /// How long a row may need review and say that nobody was told, before another process tells: 1 minute by default.
-    /// A process whose hook takes long is not overtaken; it says all the while that it is at it.
+    /// A process whose hook takes long is not overtaken; it says all the while that it is at it. What is shorter than
+    /// five looks comes to five looks.
     pub fn untold_for(mut self, duration: Duration) -> Self {
         self.rounds.untold_for = duration.min(FOREVER);
         self

@@ -9,7 +9,6 @@ use tokio::sync::watch;
 
 use crate::{
     error::Error,
-    job::OnStale,
     key::hex,
     service::Service,
     store::{Ending, Finish},
@@ -112,9 +111,9 @@ impl Claim {
         Self { service, key, owner, fence, lease: Arc::new(lease), doubtful: false, open: true }
     }
 
-    /// With what its row says of the job's policy and of takeovers.
-    pub(crate) fn of_row(mut self, on_stale: Option<&str>, takeovers: i32) -> Self {
-        self.doubtful = takeovers > 0 && on_stale.map(OnStale::from_row) == Some(OnStale::Probe);
+    /// Whether it was taken over by a job that asks.
+    pub(crate) fn doubted(mut self, doubtful: bool) -> Self {
+        self.doubtful = doubtful;
         self
     }
 

@@ -14,6 +14,7 @@ use crate::{
     call::{Call, Edge},
     error::Error,
     job::OnError,
+    point::is_dead,
     probe::Admitted,
     run::{self, Admission, Attendance, Ending, Execution, Ticket},
 };
@@ -171,6 +172,9 @@ where
                 // As an `async fn` does.
                 Stage::Over => panic!("a call was polled after its end"),
             };
+            if is_dead() {
+                return Poll::Pending;
+            }
             if let Some(answer) = answer {
                 return Poll::Ready(answer);
             }

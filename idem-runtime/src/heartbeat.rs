@@ -79,7 +79,8 @@ impl Entry {
     fn wakes(&self, now: Instant) -> Option<Instant> {
         let ends = self.lease.ends();
         let ends = (ends > now).then_some(ends);
-        if self.heartbeat { Some(ends.map_or(self.due, |ends| ends.min(self.due))) } else { ends }
+        let due = self.heartbeat.then_some(self.due);
+        [ends, due, self.overdue].into_iter().flatten().min()
     }
 }
 
@@ -200,8 +201,8 @@ impl Live {
             if !due.is_empty() {
                 tokio::spawn(Arc::clone(&self).renew(Arc::clone(&store), due, now));
             }
-            for entry in self.overdue(now) {
-                tokio::spawn(tell_overdue(self.hook.clone(), Arc::clone(&store), entry));
+            for (id, entry) in self.overdue(now) {
+                tokio::spawn(Arc::clone(&self).tell_overdue(Arc::clone(&store), id, entry));
             }
             match wakes {
                 Some(at) => {
@@ -213,10 +214,29 @@ impl Live {
     }
 
     /// The claims that have come to be overdue, each once.
-    fn overdue(&self, now: Instant) -> Vec<Entry> {
+    fn overdue(&self, now: Instant) -> Vec<(u64, Entry)> {
         let mut executions = self.lock();
-        let claims = executions.claims.values_mut();
-        claims.filter_map(|entry| entry.overdue.take_if(|at| *at <= now).map(|_| entry.clone())).collect()
+        let claims = executions.claims.iter_mut();
+        let overdue = |(id, entry): (&u64, &mut Entry)| {
+            entry.overdue.take_if(|at| *at <= now).map(|_| (*id, entry.clone()))
+        };
+        claims.filter_map(overdue).collect()
+    }
+
+    /// Tells a person of a claim that is renewed on and on; again later, where the row cannot be read.
+    async fn tell_overdue(self: Arc<Self>, store: Arc<dyn Store>, id: u64, entry: Entry) {
+        let reading = store.read(std::slice::from_ref(&entry.key));
+        let Ok(Ok(records)) = tokio::time::timeout(LONGEST_STATEMENT, reading).await else {
+            if let Some(entry) = self.lock().claims.get_mut(&id) {
+                entry.overdue = Some(Instant::now() + LONGEST_STATEMENT);
+            }
+            return self.sooner.notify_one();
+        };
+        let record = records.into_iter().flatten().next();
+        let Some(record) = record.filter(|record| record.is_of(&entry.owner, entry.fence)) else { return };
+        tracing::warn!(job = record.job, "overdue: a job is alive and goes on for very long");
+        let told: Box<dyn FnOnce() + Send> = Box::new(|| {});
+        self.hook.call([(Alert::of(AlertKind::Overdue, &record), told)]);
     }
 
     async fn renew(self: Arc<Self>, store: Arc<dyn Store>, mut due: Vec<(u64, Entry)>, sent: Instant) {
@@ -257,19 +277,4 @@ impl Live {
             self.again_soon(&skipped, Instant::now());
         }
     }
-}
-
-/// Tells a person of a claim that is renewed on and on.
-async fn tell_overdue(hook: Hook, store: Arc<dyn Store>, entry: Entry) {
-    let read = tokio::time::timeout(LONGEST_STATEMENT, store.read(std::slice::from_ref(&entry.key))).await;
-    let record = match read {
-        Ok(Ok(records)) => records.into_iter().flatten().next(),
-        Ok(Err(_)) | Err(_) => None,
-    };
-    let job = record.as_ref().and_then(|record| record.job.as_deref());
-    tracing::warn!(job, lease = ?entry.lease.term(), "overdue: a job is alive and goes on for very long");
-    let record = record.filter(|record| record.is_of(&entry.owner, entry.fence));
-    hook.call(record.map(|record| -> (_, Box<dyn FnOnce() + Send>) {
-        (Alert::of(AlertKind::Overdue, &record), Box::new(|| {}))
-    }));
 }

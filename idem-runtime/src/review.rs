@@ -63,9 +63,13 @@ impl Reviewer {
     ///
     /// It makes it another version of the row: of all who saw the old one, one wins, and the others' patience begins
     /// anew.
-    pub(crate) async fn claim_telling(&self, record: &Record) -> Result<Option<Record>, Failure> {
+    pub(crate) async fn claim_telling(
+        &self,
+        record: &Record,
+        patience: Patience,
+    ) -> Result<Option<Record>, Failure> {
         let touch = touched(record, Moment::Never);
-        let answer = self.service.replace(touch, self.service.patience(None)).await?;
+        let answer = self.service.replace(touch, patience).await?;
         let won = matches!(answer, Answer::Written { .. });
         Ok(won.then(|| Record {
             lease_until: Some(a_moment_later(record.lease_until, record)),

@@ -26,6 +26,7 @@ use crate::{
     claim::{Claim, Lease},
     error::Error,
     heartbeat::Live,
+    job::OnStale,
     key::Key,
     point::{Point, is_dead, reached},
     record::{Record, Status},
@@ -135,6 +136,13 @@ impl Work {
         }
     }
 
+    /// Whether the write takes a claim over whose effect is then asked about.
+    fn is_doubtful(&self) -> bool {
+        let Self::Replace(replace) = self else { return false };
+        let asks = replace.row.on_stale.as_deref().map(OnStale::from_row) == Some(OnStale::Probe);
+        asks && replace.expected.status == Status::Processing
+    }
+
     /// The owner of the claim that a write asks for.
     fn owner(&self) -> Option<&str> {
         self.row()?.owner.as_deref()
@@ -191,7 +199,14 @@ struct Request {
     sent: Option<Instant>,
     /// The owner of a claim whose caller was told that the store did not answer: where the claim was made all the
     /// same, it is given back.
-    seeks: Option<String>,
+    seeks: Option<Sought>,
+}
+
+/// A claim that may have been made.
+#[derive(Debug)]
+struct Sought {
+    owner: String,
+    doubtful: bool,
 }
 
 /// A bounded place in the queue.
@@ -484,11 +499,11 @@ impl Service {
 
     /// Makes a claim of an owner's write.
     fn granted(&self, work: &Work, lease: Duration, sent: Instant, answer: Answer) -> Done {
-        match (answer, work.row()) {
-            (Answer::Written { fence }, Some(NewRow { owner: Some(owner), on_stale, takeovers, .. })) => {
+        match (answer, work.owner()) {
+            (Answer::Written { fence }, Some(owner)) => {
                 let (key, lease) = (Arc::clone(work.key()), Lease::new(lease, sent));
-                let claim = Claim::new(self.clone(), key, owner.clone(), fence, lease);
-                Done::Granted(claim.of_row(on_stale.as_deref(), *takeovers))
+                let claim = Claim::new(self.clone(), key, owner.to_owned(), fence, lease);
+                Done::Granted(claim.doubted(work.is_doubtful()))
             }
             (answer, _) => Done::Answer(answer),
         }

@@ -16,7 +16,7 @@ use crate::{
     jobs, metrics,
     record::{Record, Status, Version},
     review::{Reviewer, a_moment_later, turned_over},
-    service::{Failure, LONGEST_STATEMENT, Service, WeakService},
+    service::{Failure, LONGEST_STATEMENT, Patience, Service, WeakService},
     store::{Answer, ErrorClass, StoreError, Watch},
 };
 
@@ -24,8 +24,13 @@ use crate::{
 const LIMIT: u32 = 256;
 /// The lease of a job that this process does not know, at most.
 const UNKNOWN_LEASE: Duration = Duration::from_mins(1);
-/// The longest that a stale claim is watched for a sign of life. Heartbeats that fail come again every second.
-const LONGEST_DOUBT: Duration = Duration::from_secs(15);
+/// The longest that a stale claim is watched for a sign of life: a process does not live for ever. A database's clock that
+/// steps forward makes the claims of leases that are three times as long look stale until their next heartbeat.
+const LONGEST_DOUBT: Duration = Duration::from_mins(5);
+/// What a heartbeat may take to arrive, at most.
+const DELAY: Duration = Duration::from_secs(1);
+/// How long what was turned over waits for others, to be told with them.
+const TOGETHER: Duration = Duration::from_secs(1);
 /// The shortest pause between two looks.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
@@ -72,7 +77,9 @@ impl Sighting {
 }
 
 impl Watcher {
-    pub(crate) fn new(reviewer: &Reviewer, rounds: Rounds) -> Self {
+    pub(crate) fn new(reviewer: &Reviewer, mut rounds: Rounds) -> Self {
+        // Nobody is overtaken before they have had the time to say that they are at it.
+        rounds.untold_for = rounds.untold_for.max(5 * rounds.every.max(SHORTEST_PAUSE));
         Self {
             service: reviewer.service.downgrade(),
             hook: reviewer.hook.clone(),
@@ -135,6 +142,9 @@ impl Watcher {
                 // Whatever becomes of it, it is another row from here on.
                 self.sightings.remove(&row.key);
                 to_tell.extend(self.act(reviewer, row).await);
+                if began.elapsed() >= TOGETHER {
+                    reviewer.tell(std::mem::take(&mut to_tell));
+                }
             } else {
                 soon = Some(soon.map_or(due, |soon| soon.min(due)));
             }
@@ -180,10 +190,11 @@ impl Watcher {
                 let since = Duration::from_micros(
                     row.now.saturating_sub(row.stale_at(foreign)).max(0).unsigned_abs(),
                 );
-                (now + patience.saturating_sub(since)).max(sighting.first + patience.min(LONGEST_DOUBT))
+                let doubt = (patience + DELAY.min(patience / 4)).min(LONGEST_DOUBT);
+                (now + patience.saturating_sub(since)).max(sighting.first + doubt)
             }
             // Whoever tells renews its word at a third of the others' patience.
-            _ if self.hook.is_telling(&row.key) => sighting.first + self.rounds.untold_for / 3,
+            _ if self.hook.is_telling(row) => sighting.first + self.rounds.untold_for / 3,
             _ => sighting.first + self.rounds.untold_for,
         })
     }
@@ -204,8 +215,9 @@ impl Watcher {
 
     /// Turns a claim over, or takes it on to tell of one. Answers the row that this process is to tell of.
     async fn act(&self, reviewer: &Reviewer, row: Record) -> Option<Record> {
+        // One that cannot be written now, because somebody holds it locked, must not keep the others waiting.
+        let patience = Patience::new(Instant::now(), None);
         let done = if row.status == Status::Processing {
-            let patience = reviewer.service.patience(None);
             let turned = reviewer.turn_over(&row, patience).await;
             turned.map(|answer| match answer {
                 Answer::Written { .. } => {
@@ -220,8 +232,8 @@ impl Watcher {
                 Answer::Found(_) | Answer::Gone => None,
             })
         } else {
-            let is_ours = self.hook.is_telling(&row.key);
-            let won = reviewer.claim_telling(&row).await;
+            let is_ours = self.hook.is_telling(&row);
+            let won = reviewer.claim_telling(&row, patience).await;
             won.map(|won| won.filter(|_| !is_ours))
         };
         done.unwrap_or_else(|failure: Failure| {

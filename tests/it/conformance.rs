@@ -258,6 +258,8 @@ conformance! {
             a_claim_without_owner_is_turned_over_at_its_age
             what_a_body_held_is_told_without_a_call
             a_claim_that_is_renewed_is_left_alone_and_told_of_once_it_is_overdue
+            what_is_overdue_before_its_first_heartbeat_is_told_of
+            a_key_that_is_turned_over_again_while_its_hook_runs_is_told_of_again
             of_ten_watchers_one_tells_of_each_claim
             a_row_whose_teller_died_is_told_of_by_one_other
             a_holder_that_heartbeats_in_review_keeps_nobody_from_being_told

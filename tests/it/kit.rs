@@ -181,6 +181,30 @@ async fn a_worker_that_dies_before_it_told_a_person_leaves_the_key_for_review() 
     assert_eq!((row.status, row.alerted_at), (Status::NeedsReview, None));
 }
 
+#[idempotent(key = "kit-around:<id>", stale_after = "30s", idem = idem)]
+async fn around(idem: &Idem, world: &World, id: u32) -> Result<u32, Error> {
+    let inner = report(idem, world, id).await;
+    world.take().await;
+    inner
+}
+
+#[tokio::test]
+async fn a_worker_that_died_in_one_job_does_nothing_more_in_the_one_around_it() {
+    for point in [Point::BodyReturned, Point::EndingWritten, Point::Ended] {
+        let (kit, world) = (Kit::new().await.expect("a kit"), World::default());
+        assert!(kit.crash_at(point, around(kit.idem(), &world, 1)).await.is_none());
+        assert_eq!(world.effects(), 1, "{point:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_clock_can_be_moved_to_its_end() {
+    let kit = Kit::new().await.expect("a kit");
+    kit.advance(Duration::MAX);
+    kit.advance(Duration::MAX);
+    fee(kit.idem(), &World::default(), 1).await.expect("done");
+}
+
 #[tokio::test]
 async fn a_delivery_that_does_not_come_by_the_point_ends_as_it_would() {
     let (kit, world) = (Kit::new().await.expect("a kit"), World::default());

@@ -8,12 +8,14 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use idem_runtime::{Alert, Idem, Status, store};
+use idem_runtime::{Alert, Builder, Idem, Status, store};
 use idem_tests::{Backend, Child, Database, Ledger, child, child::Parent};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+
+use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, PgConnection, SqliteConnection, raw_sql};
 
 use crate::rows::claim;
 
@@ -94,6 +96,66 @@ macro_rules! on_databases {
 }
 
 on_databases! { sqlite: Sqlite postgres: Postgres mysql: Mysql }
+
+/// Rows of others that a look meets, and one of ours behind them that is told of all the same.
+async fn hide_no_other(database: &Database, idem: &Idem) {
+    dead(database.url(), "good:1").await;
+    until_told(idem, "good:1").await;
+}
+
+fn watching(database: &Database) -> Builder {
+    Idem::builder().url(database.url()).watch_every(OFTEN).on_alert(|_: &[Alert]| {})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_cannot_be_read_hide_no_other_on_sqlite() {
+    let database = Backend::Sqlite.database().expect("SQLite is always there");
+    let idem = watching(&database).connect().await.expect("an `Idem`");
+    let mut raw = SqliteConnection::connect(database.url()).await.expect("a connection");
+    raw_sql(
+        "INSERT INTO idempotency_keys (key, created_at, error, attempt, lease_until) VALUES
+        (x'fffe41', '2020-01-01 00:00:00', NULL, 0, NULL), ('bad:2', '2020-01-01 00:00:00', x'ff', 0, NULL),
+        ('bad:3', '2020-01-01 00:00:00', NULL, 5000000000, NULL), ('bad:4', '2020-01-01 00:00:00', NULL, 0, 5.5)",
+    )
+    .execute(&mut raw)
+    .await
+    .expect("rows");
+    hide_no_other(&database, &idem).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_that_are_no_text_hide_no_other_on_mysql() {
+    let Some(database) = Backend::Mysql.database() else { return };
+    let idem = watching(&database).connect().await.expect("an `Idem`");
+    let mut raw = MySqlConnection::connect(database.url()).await.expect("a connection");
+    let keys: Vec<_> = (0..300).map(|n| format!("(x'01ff{n:08x}', '2020-01-01')")).collect();
+    let rows = format!("INSERT INTO idempotency_keys (`key`, created_at) VALUES {}", keys.join(", "));
+    raw_sql(AssertSqlSafe(rows)).execute(&mut raw).await.expect("rows");
+    raw_sql("INSERT INTO idempotency_keys (`key`, created_at) VALUES ('foreign:1', '2020-01-01')")
+        .execute(&mut raw)
+        .await
+        .expect("a row");
+    until_told(&idem, "foreign:1").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_are_locked_delay_no_other_on_postgres() {
+    let Some(database) = Backend::Postgres.database() else { return };
+    let setting_up = Idem::builder().url(database.url()).watcher(false);
+    drop(setting_up.connect().await.expect("a table"));
+    for n in 0..20 {
+        dead(database.url(), &format!("locked:{n}")).await;
+    }
+    let mut raw = PgConnection::connect(database.url()).await.expect("a connection");
+    raw_sql("BEGIN; SELECT FROM idempotency_keys FOR UPDATE").execute(&mut raw).await.expect("locks");
+    let idem = watching(&database).connect().await.expect("an `Idem`");
+    let begun = Instant::now();
+    hide_no_other(&database, &idem).await;
+    // Were each of them waited for, this would take a hundred seconds.
+    assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
+    raw_sql("COMMIT").execute(&mut raw).await.expect("free");
+    until_told(&idem, "locked:19").await;
+}
 
 /// What was counted, by name.
 #[derive(Clone, Default)]

@@ -17,7 +17,7 @@ use tokio::{
     time::Sleep,
 };
 
-use super::{Done, Failure, Message, Patience, Request, Work, perform_alone};
+use super::{Done, Failure, Message, Patience, Request, Sought, Work, perform_alone};
 use crate::{
     claim::{Claim, Lease},
     record::{Record, Status},
@@ -417,8 +417,8 @@ impl Request {
     /// Hands the answer over; a claim whose caller is gone comes back.
     #[must_use]
     fn answer(self, done: Done) -> Option<Claim> {
-        if let Some(owner) = &self.seeks {
-            return self.found(owner, done);
+        if let Some(sought) = &self.seeks {
+            return self.found(sought, done);
         }
         let done = match (done, &self.claims) {
             (Done::Answer(answer), Some((service, lease))) => {
@@ -433,16 +433,13 @@ impl Request {
     }
 
     /// The claim that was sought, where it was made after all.
-    fn found(&self, owner: &str, done: Done) -> Option<Claim> {
+    fn found(&self, Sought { owner, doubtful }: &Sought, done: Done) -> Option<Claim> {
         let (Done::Read(Some(record)) | Done::Answer(Answer::Found(record))) = done else { return None };
         let (service, lease) = self.claims.as_ref()?;
-        let made = record.status == Status::Processing && record.owner.as_deref() == Some(owner);
+        let made = record.status == Status::Processing && record.owner.as_ref() == Some(owner);
         let lease = Lease::new(*lease, self.sent.unwrap_or_else(Instant::now));
         let key = Arc::clone(self.work.key());
-        made.then(|| {
-            Claim::new(service.clone(), key, owner.to_owned(), record.fence, lease)
-                .of_row(record.on_stale.as_deref(), record.takeovers)
-        })
+        made.then(|| Claim::new(service.clone(), key, owner.clone(), record.fence, lease).doubted(*doubtful))
     }
 
     /// Tells the caller that it came to nothing. Where the store may have made a claim all the same, what is left is
@@ -451,7 +448,8 @@ impl Request {
         let _ = self.reply.send(Err(Failure::Store(error)));
         let (_, lease) = self.claims.as_ref()?;
         let patience = Patience { until: self.sent? + *lease, insist: false, ..self.patience };
-        let seeks = Some(self.work.owner()?.to_owned());
+        let doubtful = self.work.is_doubtful();
+        let seeks = Some(Sought { owner: self.work.owner()?.to_owned(), doubtful });
         let (reply, _) = oneshot::channel();
         let work = Work::Read(Arc::clone(self.work.key()));
         Some(Self { work, patience, reply, tries: 0, alone: false, sent: None, seeks, ..self })

@@ -31,7 +31,8 @@ struct State {
 impl MemoryStore {
     /// Moves the store's clock forward: leases end and rows expire without waiting for them.
     pub fn advance(&self, by: Duration) {
-        self.lock().ahead += by;
+        let mut state = self.lock();
+        state.ahead = state.ahead.saturating_add(by);
     }
 
     /// The lines of the audit table, oldest first.

@@ -30,8 +30,8 @@ use crate::{
         StoreOptions, Watch,
         sql::{
             ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, NewRowParams, RenewParams,
-            Sql, Table, audited, bind_audit, bind_expected, bind_finish, bind_row, record, restless,
-            unreplaced,
+            Sql, Table, audited, bind_audit, bind_expected, bind_finish, bind_row, readable, record,
+            restless, unreplaced,
         },
         transaction::{Savepoint, Transaction},
         without_password,
@@ -229,7 +229,7 @@ impl PostgresStore {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        records(&self.run(READING, statement).await?)
+        self.run(READING, statement).await?.iter().map(read_record).collect()
     }
 
     async fn watched(&self, watch: &Watch) -> Result<Vec<Record>, StoreError> {
@@ -240,7 +240,7 @@ impl PostgresStore {
                 .bind(watch.untold)
                 .bind(true)
         };
-        records(&self.run(WATCHING, statement).await?)
+        Ok(readable(self.run(WATCHING, statement).await?.iter().map(read_record)))
     }
 
     async fn audit_of(&self, key: &str) -> Result<Vec<Audited>, StoreError> {
@@ -273,13 +273,10 @@ impl PostgresStore {
     }
 }
 
-fn records(rows: &[PgRow]) -> Result<Vec<Record>, StoreError> {
-    let read = |row| {
-        let mut cells = Cells::of(row);
-        let key = cells.next()?;
-        record(&mut cells, key)
-    };
-    rows.iter().map(read).collect()
+fn read_record(row: &PgRow) -> Result<Record, StoreError> {
+    let mut cells = Cells::of(row);
+    let key = cells.next()?;
+    record(&mut cells, key)
 }
 
 fn insert_statement(sql: &Sql, insert: &Insert) -> Statement {

@@ -32,7 +32,7 @@ pub(crate) use self::{
 };
 use crate::{
     record::{Record, micros},
-    store::{Answer, Replace},
+    store::{Answer, Replace, StoreError},
 };
 
 /// How often a statement is sent again where the database says that it collided with another.
@@ -51,6 +51,12 @@ pub(crate) fn optional(value: Option<&String>) -> Option<Cow<'_, str>> {
 /// A wait in microseconds that can be added to any present time.
 pub(crate) fn wait(duration: Duration) -> i64 {
     micros(duration).min(i64::MAX / 2)
+}
+
+/// The rows that can be read. One that cannot, a foreign worker's, must not hide the others from a watcher.
+pub(crate) fn readable(rows: impl Iterator<Item = Result<Record, StoreError>>) -> Vec<Record> {
+    let told = |error: &StoreError| tracing::warn!(%error, "a row cannot be read, and is not watched");
+    rows.filter_map(|row| row.inspect_err(told).ok()).collect()
 }
 
 /// What a replacement that changed nothing answers by the row as it is; nothing where the row has come to be as

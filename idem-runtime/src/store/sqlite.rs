@@ -29,8 +29,8 @@ use crate::{
         StoreOptions, Watch,
         sql::{
             ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, Held, NewRowParams,
-            RenewParams, Table, audited, bind_audit, bind_expected, bind_finish, bind_row, explain, record,
-            restless, to_json, unreplaced,
+            RenewParams, Table, audited, bind_audit, bind_expected, bind_finish, bind_row, explain, readable,
+            record, restless, to_json, unreplaced,
         },
         transaction::{Savepoint, Transaction},
     },
@@ -129,16 +129,7 @@ impl SqliteStore {
             [key] => sqlx::query(&self.statements.read_one).bind(key),
             _ => sqlx::query(&self.statements.read_many).bind(to_json(READING, &keys)?),
         };
-        self.read_records(READING, query).await
-    }
-
-    async fn read_records(&self, context: &'static str, query: Statement) -> Result<Vec<Record>, StoreError> {
-        let read = |row| {
-            let mut cells = Cells::of(row);
-            let key = cells.next()?;
-            record(&mut cells, key)
-        };
-        self.read_rows(context, query).await?.iter().map(read).collect()
+        self.read_rows(READING, query).await?.iter().map(read_record).collect()
     }
 
     /// All rows of a statement that writes nothing.
@@ -154,7 +145,7 @@ impl SqliteStore {
             .bind(watch.limit)
             .bind(micros(watch.foreign_stale_after))
             .bind(watch.untold);
-        self.read_records(WATCHING, query).await
+        Ok(readable(self.read_rows(WATCHING, query).await?.iter().map(read_record)))
     }
 
     async fn audit_of(&self, key: &str) -> Result<Vec<Audited>, StoreError> {
@@ -323,6 +314,12 @@ impl SqliteStore {
         let done = done.await;
         held.settle(context, done)
     }
+}
+
+fn read_record(row: &SqliteRow) -> Result<Record, StoreError> {
+    let mut cells = Cells::of(row);
+    let key = cells.next()?;
+    record(&mut cells, key)
 }
 
 /// A statement with its parameters.

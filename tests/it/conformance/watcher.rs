@@ -1,12 +1,12 @@
 //! The watcher: what it turns over, what it leaves, and whom it tells.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, mpsc},
     time::Duration,
 };
 
 use idem_runtime::{
-    Alert, AlertKind, Builder, Idem, Status, idempotent,
+    Alert, AlertKind, Builder, Idem, Resolution, Status, idempotent,
     record::Record,
     store::{Answer, Ending, Moment, NewRow, Replace, Watch},
 };
@@ -167,6 +167,54 @@ pub(super) async fn a_claim_that_is_renewed_is_left_alone_and_told_of_once_it_is
         matches!(&told[..], [(AlertKind::Overdue, reason)] if reason.contains("still at it")),
         "{told:?}"
     );
+}
+
+pub(super) async fn what_is_overdue_before_its_first_heartbeat_is_told_of(s: &Subject) {
+    let (tellings, runs, gate) = (Tellings::default(), Runs::default(), Gate::default());
+    let idem = tellings.watcher(s, |builder| builder.overdue_after(5 * OFTEN)).await;
+    let ((), done) = tokio::join!(
+        async {
+            gate.entered().await;
+            while tellings.of("watch-long:1").is_empty() {
+                sleep(OFTEN).await;
+            }
+            gate.open();
+        },
+        has_a_long_lease(1, &idem, &runs, &gate),
+    );
+    done.expect("a live job ends as it would");
+}
+
+#[idempotent(key = "watch-long:<id>", stale_after = "1d", idem = idem)]
+async fn has_a_long_lease(id: u32, idem: &Idem, runs: &Runs, gate: &Gate) -> Result<(), Fault> {
+    runs.enter();
+    gate.pass().await;
+    Ok(())
+}
+
+pub(super) async fn a_key_that_is_turned_over_again_while_its_hook_runs_is_told_of_again(s: &Subject) {
+    let tellings = Tellings::default();
+    let (open, closed) = mpsc::channel::<()>();
+    let (told, closed) = (tellings.clone(), Mutex::new(closed));
+    let builder = s.builder().watcher(false).on_alert(move |alerts: &[Alert]| {
+        let key = alerts[0].key.clone();
+        told.0.lock().expect("tellings").push((AlertKind::NeedsReview, key, String::new()));
+        // The first one waits for a person who takes their time.
+        let _ = closed.lock().expect("one thread").recv();
+    });
+    let idem = builder.connect().await.expect("an `Idem`");
+    for _ in 0..2 {
+        failed(held(7, &idem).await);
+        super::call::refused(held(7, &idem).await);
+        while tellings.of("watch-held:7").is_empty() {
+            sleep(OFTEN).await;
+        }
+        idem.resolve("watch-held:7", Resolution::Retry).await.expect("freed");
+    }
+    drop(open);
+    while tellings.of("watch-held:7").len() < 2 {
+        sleep(OFTEN).await;
+    }
 }
 
 pub(super) async fn of_ten_watchers_one_tells_of_each_claim(s: &Subject) {

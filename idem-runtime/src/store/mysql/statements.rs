@@ -179,19 +179,22 @@ const PROBE: &str = "
 /// What a row of a claim says that is turned over for review without anybody calling.
 const WAITS_FOR_REVIEW: &str = "(owner IS NULL OR CAST(on_stale AS BINARY) NOT IN ('retry', 'probe'))";
 
+/// A key that can be read as text is the only one that can be written about.
+const HAS_A_KEY: &str = "CAST(CONVERT(`key` USING utf8mb4) AS BINARY) = `key`";
+
 /// The state also by its bare column, for the index.
 const WATCH: &str = "
     (SELECT {record} FROM {table}
-    WHERE status = 'processing' AND {status} = 'processing' AND lease_until <= {began} AND {waits_for_review}
+    WHERE status = 'processing' AND {status} = 'processing' AND lease_until <= {began} AND {waits_for_review} AND {has_a_key}
     ORDER BY lease_until LIMIT ?)
     UNION ALL
     (SELECT {record} FROM {table}
     WHERE status = 'processing' AND {status} = 'processing' AND lease_until IS NULL AND {born} <= {began} - ?
-        AND {waits_for_review}
+        AND {waits_for_review} AND {has_a_key}
     LIMIT ?)
     UNION ALL
     (SELECT {record} FROM {table}
-    WHERE status = 'needs_review' AND {status} = 'needs_review' AND alerted_at IS NULL AND ?
+    WHERE status = 'needs_review' AND {status} = 'needs_review' AND alerted_at IS NULL AND ? AND {has_a_key}
     LIMIT ?)";
 
 const AUDITED: &str = "
@@ -265,6 +268,7 @@ impl Statements {
                 .replace("{record}", RECORD)
                 .replace("{expected}", EXPECTED)
                 .replace("{waits_for_review}", WAITS_FOR_REVIEW)
+                .replace("{has_a_key}", HAS_A_KEY)
                 .replace("{leases}", LEASES)
                 .replace("{held_table}", HELD_TABLE)
                 .replace("{keys}", KEYS)

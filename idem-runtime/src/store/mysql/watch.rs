@@ -5,7 +5,7 @@ use crate::{
     record::{Record, micros},
     store::{
         Audited, StoreError, Watch,
-        sql::{Cells, audited, record},
+        sql::{Cells, audited, readable, record},
     },
 };
 
@@ -24,7 +24,7 @@ impl MySqlStore {
             let _floor: i64 = cells.next()?;
             record(&mut cells, key)
         };
-        rows.await?.iter().map(read).collect()
+        Ok(readable(rows.await?.iter().map(read)))
     }
 
     pub(super) async fn audit_of(&self, key: &str) -> Result<Vec<Audited>, StoreError> {

@@ -35,9 +35,10 @@ const KEY_IS_UNIQUE: &str = "
             AND indpred IS NULL AND collisdeterministic
     )";
 
-/// What every job needs; purging and resolving need more.
+/// What every job needs, a takeover and a review included; purging needs more.
 const MISSING_RIGHTS: &str = "
-    SELECT needed, of FROM (VALUES (1, 'SELECT', $1), (2, 'INSERT', $1), (3, 'UPDATE', $1), (4, 'SELECT', $2))
+    SELECT needed, of FROM (VALUES (1, 'SELECT', $1), (2, 'INSERT', $1), (3, 'UPDATE', $1), (4, 'SELECT', $2),
+        (5, 'INSERT', $3))
         AS rights (rank, needed, of)
     WHERE NOT has_any_column_privilege(of, needed)
     ORDER BY rank";
@@ -170,6 +171,7 @@ async fn columns_of(name: &str, connection: &mut PgConnection) -> Result<Vec<Fou
 /// The table, where this role may do what every job does.
 async fn usable(table: &Table, connection: &mut PgConnection) -> Result<Result<Table, String>, sqlx::Error> {
     let rights = once(MISSING_RIGHTS).bind(table.quoted("")).bind(table.quoted("_schema"));
+    let rights = rights.bind(table.quoted("_audit"));
     let missing = rights.fetch_all(connection).await?;
     let Some(first) = missing.first() else { return Ok(Ok(table.clone())) };
     let (right, of): (String, String) = (first.try_get(0)?, first.try_get(1)?);

@@ -89,6 +89,11 @@ pub(in crate::cases) async fn c14_a_right_that_is_missing_is_named_before_a_body
         assert!(text.contains(&format!("lacks the right to {right}")), "{text}");
         assert!(text.contains("idempotency_keys"), "{text}");
     }
+    // A takeover and a review leave their lines.
+    grant(site, &role, "SELECT, INSERT, UPDATE, DELETE").await;
+    site.execute(&format!("REVOKE INSERT ON idempotency_keys_audit FROM {}", role.name)).await;
+    let text = connect(&role).await.expect_err("a right is missing").to_string();
+    assert!(text.contains("lacks the right to INSERT") && text.contains("idempotency_keys_audit"), "{text}");
     // Purging needs one more, and says so; jobs do not.
     grant(site, &role, "SELECT, INSERT, UPDATE, DELETE").await;
     site.execute(&format!("REVOKE DELETE ON idempotency_keys FROM {}", role.name)).await;
