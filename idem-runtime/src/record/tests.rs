@@ -242,7 +242,9 @@ fn deadlines_beyond_the_clock_neither_wrap_nor_panic() {
             let record = Record { lease_until, created_at, takeovers: -1, ..row("processing") };
             let alive = record.is_alive(NOW, terms.foreign_stale_after);
             assert_eq!(alive, matches!(decide(Some(&record), NOW, &terms), Decision::Busy { .. }));
-            assert!(record.evidence().contains("attempt 1"));
+            assert!(record.evidence().contains("without owner"));
+            let owned = Record { owner: Some("0f".repeat(16)), ..record };
+            assert!(owned.evidence().contains("attempt 1"));
         }
     }
     assert_eq!(micros(Duration::MAX), i64::MAX);
