@@ -31,7 +31,7 @@ use crate::{
 /// #     pub async fn charge(_: u64, _: &str, _: u64) -> String { String::new() }
 /// # }
 ///
-/// #[idempotent(key = "billing:<user_id>:<month>", on_stale = probe(was_charged))]
+/// #[idempotent(key = "subscription:<user_id>:<month>", on_stale = probe(was_charged))]
 /// async fn charge_user(user_id: u64, month: &str, cents: u64) -> Result<String, Error> {
 ///     Ok(bank::charge(user_id, month, cents).await)
 /// }
