@@ -213,7 +213,11 @@ impl Builder {
     /// As [`Idem::connect`], and [`Error::Config`] for a namespace that is no part of a key.
     pub async fn connect(self) -> Result<Idem, Error> {
         let store = self.open()?;
-        let Self { options, namespace, worker, hook, migrate, limits, watches, rounds, .. } = self;
+        let place = match &self.store {
+            Some(store) => store.name().to_owned(),
+            None => store::without_password(&self.options.url),
+        };
+        let Self { namespace, worker, hook, migrate, limits, watches, rounds, .. } = self;
         if let Some(namespace) = &namespace {
             check_namespace(namespace)?;
         }
@@ -224,7 +228,7 @@ impl Builder {
             ErrorClass::Permanent => Error::Config { message: error.to_string(), source: Some(error.source) },
             ErrorClass::Transient | ErrorClass::Locked => Error::Store {
                 key: None,
-                message: format!("{} is not ready: {error}", store::without_password(&options.url)),
+                message: format!("{place} is not ready: {error}"),
                 source: Some(error.source),
             },
         })?;

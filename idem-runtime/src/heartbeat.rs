@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use crate::{
     alert::{Alert, AlertKind, Hook},
     claim::{Claim, Lease},
-    service::LONGEST_STATEMENT,
+    service::{LONGEST_STATEMENT, within},
     store::{Renew, Renewal, Store},
 };
 
@@ -197,12 +197,12 @@ impl Live {
     pub(crate) async fn beat(self: Arc<Self>, store: Arc<dyn Store>) {
         loop {
             let now = Instant::now();
+            for (id, entry) in self.overdue(now) {
+                tokio::spawn(Arc::clone(&self).tell_overdue(Arc::clone(&store), id, entry));
+            }
             let (due, wakes) = self.due(now);
             if !due.is_empty() {
                 tokio::spawn(Arc::clone(&self).renew(Arc::clone(&store), due, now));
-            }
-            for (id, entry) in self.overdue(now) {
-                tokio::spawn(Arc::clone(&self).tell_overdue(Arc::clone(&store), id, entry));
             }
             match wakes {
                 Some(at) => {
@@ -226,7 +226,7 @@ impl Live {
     /// Tells a person of a claim that is renewed on and on; again later, where the row cannot be read.
     async fn tell_overdue(self: Arc<Self>, store: Arc<dyn Store>, id: u64, entry: Entry) {
         let reading = store.read(std::slice::from_ref(&entry.key));
-        let Ok(Ok(records)) = tokio::time::timeout(LONGEST_STATEMENT, reading).await else {
+        let Ok(records) = within(LONGEST_STATEMENT, "reading an overdue claim", reading).await else {
             if let Some(entry) = self.lock().claims.get_mut(&id) {
                 entry.overdue = Some(Instant::now() + LONGEST_STATEMENT);
             }
@@ -251,20 +251,12 @@ impl Live {
             })
             .collect();
         let shortest = due.iter().map(|(_, entry)| entry.lease.term()).min().unwrap_or_default();
-        let answer = tokio::time::timeout(shortest / 4, store.renew(&batch)).await;
-        let renewals = match answer {
-            Ok(Ok(renewals)) => renewals,
-            Ok(Err(error)) => {
-                self.troubles.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%error, claims = due.len(), "heartbeat failed; trying again");
-                vec![Renewal::Skipped; due.len()]
-            }
-            Err(_) => {
-                self.troubles.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(claims = due.len(), "heartbeat unanswered; trying again");
-                vec![Renewal::Skipped; due.len()]
-            }
-        };
+        let answer = within(shortest / 4, "renewing leases", store.renew(&batch)).await;
+        let renewals = answer.unwrap_or_else(|error| {
+            self.troubles.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(%error, claims = due.len(), "heartbeat failed; trying again");
+            vec![Renewal::Skipped; due.len()]
+        });
         let mut skipped = Vec::new();
         for ((id, entry), renewal) in due.iter().zip(renewals) {
             match renewal {

@@ -18,7 +18,7 @@ use crate::{
     record::Record,
     resolve::{Forget, Resolution, Resolve, patiently},
     review::Reviewer,
-    service::Service,
+    service::{Service, within},
     store::{self, Audited, ErrorClass, Store, StoreError},
 };
 
@@ -270,14 +270,7 @@ async fn purge_batch(store: &dyn Store, limit: u32) -> Result<u64, StoreError> {
     if store.is_local() {
         return store.purge(limit).await;
     }
-    match tokio::time::timeout(LONGEST, store.purge(limit)).await {
-        Ok(purged) => purged,
-        Err(_) => Err(StoreError::new(
-            ErrorClass::Transient,
-            "purging expired keys",
-            format!("no answer within {LONGEST:?}"),
-        )),
-    }
+    within(LONGEST, "purging expired keys", store.purge(limit)).await
 }
 
 fn url_from_env() -> Result<Option<String>, Error> {

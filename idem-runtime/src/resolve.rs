@@ -8,13 +8,13 @@ use std::{
 };
 
 use serde_json::Value;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::{
     error::Error,
     idem::{Idem, store_error},
     record::{Record, Status},
-    service::LONGEST_STATEMENT,
+    service::{LONGEST_STATEMENT, within},
     store::{Answer, Audit, ErrorClass, Moment, NewRow, Replace, Reply, StoreError},
 };
 
@@ -234,19 +234,14 @@ pub(crate) async fn patiently<'a, T>(
     let mut again = false;
     loop {
         let limit = LONGEST_STATEMENT.min(until.saturating_duration_since(Instant::now()));
-        let error = match timeout(limit, send()).await {
-            Ok(Err(error)) if error.class != ErrorClass::Permanent => error,
-            Ok(done) => return done.map(|answer| Sent { answer, again }),
-            Err(_) => StoreError::new(
-                ErrorClass::Transient,
-                "waiting for the database",
-                format!("no answer within {limit:?}"),
-            ),
+        let error = match within(limit, "waiting for the database", send()).await {
+            Err(error) if error.class != ErrorClass::Permanent => error,
+            done => return done.map(|answer| Sent { answer, again }),
         };
         if Instant::now() >= until {
             return Err(error);
         }
-        again = true;
+        again |= error.class == ErrorClass::Transient;
         sleep(PAUSE).await;
     }
 }

@@ -183,6 +183,19 @@ impl Patience {
     }
 }
 
+/// What the store answers within a limit. A connection may be dead, and nobody says so.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    context: &'static str,
+    reply: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let answer = tokio::time::timeout(limit, reply).await;
+    answer.unwrap_or_else(|_| {
+        let message = format!("no answer within {limit:?}");
+        Err(StoreError::new(ErrorClass::Transient, context, message))
+    })
+}
+
 /// A request on its way through the queue.
 #[derive(Debug)]
 struct Request {

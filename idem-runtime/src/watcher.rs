@@ -16,8 +16,8 @@ use crate::{
     jobs, metrics,
     record::{Record, Status, Version},
     review::{Reviewer, a_moment_later, turned_over},
-    service::{Failure, LONGEST_STATEMENT, Patience, Service, WeakService},
-    store::{Answer, ErrorClass, StoreError, Watch},
+    service::{Failure, LONGEST_STATEMENT, Patience, Service, WeakService, within},
+    store::{Answer, StoreError, Watch},
 };
 
 /// The most rows of each kind that one look reads.
@@ -157,14 +157,7 @@ impl Watcher {
     async fn rows(&self, service: &Service) -> Result<Vec<Record>, StoreError> {
         let foreign_stale_after = service.limits().foreign_stale_after;
         let watch = Watch { foreign_stale_after, untold: self.hook.is_set(), limit: LIMIT };
-        match tokio::time::timeout(LONGEST_STATEMENT, service.store().watch(&watch)).await {
-            Ok(rows) => rows,
-            Err(_) => Err(StoreError::new(
-                ErrorClass::Transient,
-                "looking for stale claims",
-                format!("no answer within {LONGEST_STATEMENT:?}"),
-            )),
-        }
+        within(LONGEST_STATEMENT, "looking for stale claims", service.store().watch(&watch)).await
     }
 
     /// Keeps what is as it was, and forgets all else.

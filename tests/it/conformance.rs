@@ -324,6 +324,7 @@ conformance! {
     row_locks {
         locks {
             a_locked_row_delays_its_own_ending_alone
+            what_a_person_freed_stays_free_when_its_claim_is_given_back
             a_key_that_is_being_inserted_delays_its_own_claim_alone
             a_key_whose_insert_is_rolled_back_is_free
             a_locked_row_cannot_be_taken_over_yet

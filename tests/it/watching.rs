@@ -11,11 +11,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use idem_runtime::{Alert, Builder, Idem, Status, store};
+use idem_runtime::{Alert, Builder, Error, Idem, Status, idempotent, store};
 use idem_tests::{Backend, Child, Database, Ledger, child, child::Parent};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, PgConnection, SqliteConnection, raw_sql};
+use tokio::sync::Notify;
 
 use crate::rows::claim;
 
@@ -155,6 +156,33 @@ async fn rows_that_are_locked_delay_no_other_on_postgres() {
     assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
     raw_sql("COMMIT").execute(&mut raw).await.expect("free");
     until_told(&idem, "locked:19").await;
+}
+
+#[idempotent(key = "overdue:<id>", stale_after = "20s", idem = idem)]
+async fn goes_on(id: u32, idem: &Idem, told: &Notify) -> Result<(), Error> {
+    told.notified().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_overdue_claim_that_cannot_be_read_is_told_of_later_on_postgres() {
+    let Some(database) = Backend::Postgres.database() else { return };
+    let told = Arc::new(Notify::new());
+    let tell = Arc::clone(&told);
+    let builder = Idem::builder().url(database.url()).watcher(false).overdue_after(Duration::from_secs(1));
+    let idem = builder.on_alert(move |_: &[Alert]| tell.notify_one()).connect().await.expect("an `Idem`");
+    let mut raw = PgConnection::connect(database.url()).await.expect("a connection");
+    let locked = async {
+        while idem.lookup("overdue:1").await.expect("a look").is_none() {
+            tokio::time::sleep(OFTEN).await;
+        }
+        raw_sql("BEGIN; LOCK TABLE idempotency_keys").execute(&mut raw).await.expect("a lock");
+        // Longer than the first try to read the row.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        raw_sql("COMMIT").execute(&mut raw).await.expect("free");
+    };
+    let (done, ()) = tokio::join!(goes_on(1, &idem, &told), locked);
+    done.expect("told, and so ended");
 }
 
 /// What was counted, by name.

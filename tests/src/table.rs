@@ -295,29 +295,34 @@ fn end(record: &mut Record, finish: &Finish, now: i64) {
     }
 }
 
+/// What a worker that knows nothing of us writes: a claim, and nothing else.
+#[must_use]
+pub fn foreign_claim() -> NewRow {
+    NewRow {
+        status: Status::Processing,
+        job: None,
+        template: None,
+        mode: None,
+        on_stale: None,
+        owner: None,
+        attempt: 0,
+        takeovers: 0,
+        lease: Moment::Never,
+        fingerprint: None,
+        result: None,
+        error: None,
+        worker: None,
+        expires: Moment::Never,
+        alerted: Moment::Never,
+    }
+}
+
 /// A record with nothing in it. Only a store can make one, since records may gain fields.
 fn blank() -> &'static Record {
     static BLANK: OnceLock<Record> = OnceLock::new();
     BLANK.get_or_init(|| {
-        let row = NewRow {
-            status: Status::Processing,
-            job: None,
-            template: None,
-            mode: None,
-            on_stale: None,
-            owner: None,
-            attempt: 1,
-            takeovers: 0,
-            lease: Moment::Never,
-            fingerprint: None,
-            result: None,
-            error: None,
-            worker: None,
-            expires: Moment::Never,
-            alerted: Moment::Never,
-        };
         let store = MemoryStore::default();
-        let batch = [Insert { key: "".into(), row }];
+        let batch = [Insert { key: "".into(), row: foreign_claim() }];
         at_once(store.insert(&batch)).expect("an answer");
         let read = at_once(store.read(&["".into()])).expect("an answer").remove(0);
         let mut record = read.expect("the row");

@@ -14,7 +14,7 @@ use crate::{
     job::{Job, Mode},
     key::Key,
     outcome::Outcome,
-    point::{Point, reached},
+    point::{Point, is_dead, reached},
     record::{self, Decision, Record, Standing, Status, Terms},
     service::{Attempt, Failure, Patience, Service},
     store::{Answer, Audit, Insert, Moment, NewRow, Replace},
@@ -353,7 +353,9 @@ impl Call {
         attempt: i32,
     ) -> Result<Box<Execution>, Error> {
         reached(Point::Claimed);
-        self.service().check_alive().map_err(|failure| self.failed(failure))?;
+        if is_dead() {
+            return Err(Error::ServiceGone { key: Some(self.key.clone()) });
+        }
         let live = self.service().live();
         let membership = live.join(&self.stored, claim.as_ref(), self.job.heartbeat());
         // From here on a shutdown waits for this execution. One that came before is seen now; dropping the claim gives

@@ -17,7 +17,7 @@ use tokio::{
     time::Sleep,
 };
 
-use super::{Done, Failure, Message, Patience, Request, Sought, Work, perform_alone};
+use super::{Done, Failure, Message, Patience, Request, Sought, Work, perform_alone, within};
 use crate::{
     claim::{Claim, Lease},
     record::{Record, Status},
@@ -294,14 +294,8 @@ impl Queue {
         let store = Arc::clone(&self.store);
         self.under_way.spawn(async move {
             let limit = requests.iter().map(|request| request.patience.statement).min().unwrap_or_default();
-            let outcome = match tokio::time::timeout(limit, perform(&*store, kind, &mut requests)).await {
-                Ok(outcome) => outcome,
-                Err(_) => Err(StoreError::new(
-                    ErrorClass::Transient,
-                    "waiting for the database",
-                    format!("no answer within {limit:?}"),
-                )),
-            };
+            let outcome =
+                within(limit, "waiting for the database", perform(&*store, kind, &mut requests)).await;
             Batch { kind, requests, sent: now, outcome }
         });
     }

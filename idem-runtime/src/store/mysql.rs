@@ -273,12 +273,18 @@ impl MySqlStore {
                 audit.map(|audit| audit_statement(sql, &replace.key, audit)).collect()
             };
             let replaced = self.write_with(REPLACING, &[&replace.key], update, audit).await?;
-            if replaced.rows_affected() > 0
-                && let Some(fence) = fence_told(replace, replaced.last_insert_id())
-            {
+            let is_done = replaced.rows_affected() > 0;
+            if is_done && let Some(fence) = fence_told(replace, replaced.last_insert_id()) {
                 return Ok(Answer::Written { fence });
             }
             let found = self.records(&[&*replace.key]).await?.pop();
+            // It was done, and only the fence was not told: also where the owner is as before, which tells nobody apart.
+            if is_done
+                && let Some(record) = &found
+                && (&record.owner, &record.status) == (&replace.row.owner, &replace.row.status)
+            {
+                return Ok(Answer::Written { fence: record.fence });
+            }
             if let Some(answer) = unreplaced(replace, found) {
                 return Ok(answer);
             }

@@ -330,7 +330,10 @@ async fn silence_during_heartbeats(site: &Site, silence: Duration) {
         async move { retried(&w, &id, &gate).await }
     });
     gate.arrived().await;
-    other.row_that_is(&format!("c13-told:{id}"), &Status::Processing).await;
+    // Both bodies have begun: a row that is there does not yet tell that its worker has heard of it.
+    while site.effects(&id) < 2 {
+        sleep(Duration::from_millis(2)).await;
+    }
     proxy.blackhole();
     let error = timeout(SOON, stopped).await.expect("at the end of its lease").expect("no panic");
     assert_eq!(error.expect_err("its lease is gone").kind(), ErrorKind::ClaimLost);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use idem_runtime::{
-    Idem, idempotent,
+    ErrorKind, Idem, Probe, Resolution, idempotent,
     record::{Status, micros},
     store::{Answer, Ending, ErrorClass, Moment, NewRow, Renew, Renewal, StoreError},
 };
@@ -14,7 +14,7 @@ use idem_runtime::{
 use tokio::sync::Semaphore;
 
 use super::{
-    call::{Fault, Runs},
+    call::{Fault, Runs, body_fails, failed, refused},
     raw::{Raw, quoted},
     rows::{self, LEASE, at_rest, found, written},
     subject::{self, Subject, answered},
@@ -43,6 +43,41 @@ async fn is_locked<T: std::fmt::Debug>(write: impl Future<Output = Result<T, Sto
     let error = write.await.expect_err("the row is locked");
     assert_eq!(error.class, ErrorClass::Locked, "{error}");
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
+#[allow(clippy::unused_async, reason = "a probe is as its job wants it")]
+async fn nobody_knows(_: &u32) -> Probe<()> {
+    Probe::Unknown
+}
+
+#[idempotent(key = "locks-asked:<id>", on_stale = probe(nobody_knows), idem = idem)]
+async fn asked(id: u32, idem: &Idem, runs: &Runs) -> Result<(), Fault> {
+    if runs.enter() == 1 { body_fails("time-out") } else { Ok(()) }
+}
+
+pub(super) async fn what_a_person_freed_stays_free_when_its_claim_is_given_back(s: &Subject) {
+    let (idem, runs) = (s.idem().await, Runs::default());
+    failed(asked(1, &idem, &runs).await);
+    assert_eq!(refused(asked(1, &idem, &runs).await), ErrorKind::NeedsReview);
+    idem.resolve("locks-asked:1", Resolution::Retry).await.expect("freed");
+
+    // A claim that is granted only when its process has begun to leave.
+    lock(s, "locks-asked:1").await;
+    let leaving = s.idem().await;
+    let call = asked(1, &leaving, &runs);
+    let left = async {
+        tokio::time::sleep(SOON / 10).await;
+        leaving.shutdown(Duration::ZERO).await;
+        unlock(s).await;
+    };
+    let (answer, ()) = tokio::join!(call, left);
+    assert_eq!(refused(answer), ErrorKind::ShuttingDown);
+    while s.row("locks-asked:1").await.status == Status::Processing {
+        tokio::time::sleep(WAIT / 10).await;
+    }
+    assert_eq!(s.row("locks-asked:1").await.status, Status::Released);
+    asked(1, &idem, &runs).await.expect("nobody is asked about what a person freed");
+    assert_eq!(runs.count(), 2);
 }
 
 pub(super) async fn a_locked_row_delays_its_own_ending_alone(s: &Subject) {

@@ -2,9 +2,9 @@ use std::{sync::Arc, time::Duration};
 
 use idem_runtime::{
     record::Status,
-    store::{Answer, Insert, Moment, NewRow, Replace, Store, memory::MemoryStore},
+    store::{Answer, Insert, Moment, Replace, Store, memory::MemoryStore},
 };
-use idem_tests::{Backend, Database, mysql_in_standard_words};
+use idem_tests::{Backend, Database, mysql_in_standard_words, table::foreign_claim};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, PgConnection, Row, SqliteConnection,
     sqlite::SqliteConnectOptions,
@@ -101,23 +101,7 @@ impl Raw {
     /// What a worker that knows nothing of us does first: a row with nothing but its key.
     pub(super) async fn begin_by_hand(&self, key: &str) {
         if let Self::Memory(store) = self {
-            let row = NewRow {
-                status: Status::Processing,
-                job: None,
-                template: None,
-                mode: None,
-                on_stale: None,
-                owner: None,
-                attempt: 0,
-                takeovers: 0,
-                lease: Moment::Never,
-                fingerprint: None,
-                result: None,
-                error: None,
-                worker: None,
-                expires: Moment::Never,
-                alerted: Moment::Never,
-            };
+            let row = foreign_claim();
             store.insert(&[Insert { key: key.into(), row }]).await.expect("a reply");
         } else {
             self.execute(format!("INSERT INTO idempotency_keys (\"key\") VALUES ({})", quoted(key))).await;

@@ -1,6 +1,6 @@
 //! Triggers of the application on our table: whatever they write beside it, the answers are the same.
 
-use idem_runtime::idempotent;
+use idem_runtime::{Resolution, Resolved, idempotent};
 use idem_tests::Backend;
 use sqlx::Transaction;
 
@@ -44,6 +44,8 @@ pub(in crate::cases) async fn c14_triggers_of_others_change_no_answer(site: &Sit
     let w = site.worker_by(short_lived).await;
     note_changes(site).await;
     live(&w, "x").await;
+    let free = w.idem.resolve("life-plain:x-0", Resolution::Retry).force().await.expect("an answer");
+    assert!(matches!(free, Resolved::Changed { .. }), "{free:?}");
     assert_eq!(site.number("SELECT count(*) FROM idempotency_keys").await, ROWS);
     assert!(site.number("SELECT count(*) FROM noted").await >= 2 * ROWS, "each change was noted");
 }
