@@ -150,7 +150,7 @@ impl Claim {
             return Ending::Held { error: None };
         }
         let purge_after = self.service.limits().released_for;
-        Ending::Released { error: None, purge_after, withdrawn: true }
+        Ending::Released { error: None, purge_after: Some(purge_after), withdrawn: true }
     }
 
     fn finish(&self, ending: Ending) -> Finish {

@@ -25,6 +25,8 @@ const HEAD_BYTES: usize = 189;
 const NAMESPACE_MARK: &str = "%:";
 /// Stands before the digest of a long key, and in no escaped text.
 const DIGEST_MARK: &str = "%#";
+/// Stands between a job's key and the name of a phase, and in no escaped text.
+const PHASE_MARK: char = '/';
 
 /// An idempotency key: what a job is for.
 ///
@@ -117,6 +119,12 @@ impl serde::Serialize for Key {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
     }
+}
+
+/// The bounds between which the stored keys of a job's phases lie, neither included: a phase's key is the job's, `/` and
+/// its name, and `0` is what follows `/`.
+pub(crate) fn phases_of(stored: &str) -> (String, String) {
+    (format!("{stored}{PHASE_MARK}"), format!("{stored}0"))
 }
 
 /// Lower-case hex.

@@ -23,6 +23,11 @@
 //!    passes over such rows.
 //! 8. **A future may be dropped at any point.** The connection it used is then closed, not used again.
 //! 9. **Rows of others are read, not judged.** Missing columns are `NULL`, unknown words stay as they are.
+//! 10. **A phase is written under its job's claim.** [`Store::phase`] changes the phase's row and renews the job's lease
+//!     as one, and only while the job's row carries the claim: who took the job over is never overwritten.
+//! 11. **Phases go with their job.** Purging and forgetting a job's row deletes the rows between `<key>/` and `<key>0` in
+//!     the same transaction. A phase of a job that is gone is left over at worst, and taken for none: its
+//!     fingerprint is the birth of the job's row that it was written under.
 
 use std::{any::Any, error::Error as StdError, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -79,6 +84,16 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     /// Renews the leases of executions whose rows carry owner and fence and are `processing` or `needs_review`.
     fn renew<'a>(&'a self, batch: &'a [Renew]) -> Reply<'a, Vec<Renewal>>;
 
+    /// Writes rows of phases: each counts only while the claim of its job stands ([`PhaseWrite::stands_in`]), whose lease
+    /// it renews in the same change, and is answered with [`Answer::Gone`] where that does not stand any more. Otherwise as
+    /// [`insert`](Self::insert), [`replace`](Self::replace) and [`finish`](Self::finish), but that a row which is inserted or
+    /// replaced has the job's fence (or its own, if that is higher), and as its fingerprint the birth of the job's row:
+    /// its `created_at` in microseconds, as a decimal number. A batch may hold several phases of one job.
+    fn phase<'a>(&'a self, batch: &'a [PhaseWrite]) -> Reply<'a, Vec<Answer>>;
+
+    /// Reads the rows whose keys lie between two, neither included, by their bytes and in that order; at most `limit`.
+    fn between<'a>(&'a self, after: &'a str, before: &'a str, limit: u32) -> Reply<'a, Vec<Record>>;
+
     /// Reads rows, in the order of the keys.
     fn read<'a>(&'a self, keys: &'a [Arc<str>]) -> Reply<'a, Vec<Option<Record>>>;
 
@@ -89,11 +104,12 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     /// Reads the lines of the audit table that speak of a key, oldest first.
     fn audit<'a>(&'a self, key: &'a str) -> Reply<'a, Vec<Audited>>;
 
-    /// Deletes at most `limit` rows: `completed`, `failed` and `released` ones past their stored expiry. Rows that
-    /// others hold locked are passed over. Answers how many it deleted.
+    /// Deletes at most `limit` rows: `completed`, `failed` and `released` ones past their stored expiry, and their phases
+    /// with them. Rows that others hold locked are passed over. Answers how many it deleted, phases not counted.
     fn purge(&self, limit: u32) -> Reply<'_, u64>;
 
-    /// Deletes one row if it still is in the expected version, and writes the audit line in the same transaction.
+    /// Deletes one row if it still is in the expected version, its phases with it, and writes the audit line in the same
+    /// transaction.
     fn forget<'a>(&'a self, key: &'a str, expected: &'a Version, audit: &'a Audit) -> Reply<'a, bool>;
 }
 
@@ -234,7 +250,7 @@ pub enum Answer {
     },
     /// The row was not as expected; nothing was changed.
     Found(Box<Record>),
-    /// There is no such row; nothing was changed.
+    /// There is no such row, or the claim that a phase's write stands under is gone; nothing was changed.
     Gone,
 }
 
@@ -272,8 +288,8 @@ pub enum Ending {
     Released {
         /// The error's text.
         error: Option<String>,
-        /// When the row may be purged.
-        purge_after: Duration,
+        /// When the row may be purged; `None` is never: it has phases that count.
+        purge_after: Option<Duration>,
         /// The body was never entered, so that the attempt does not count.
         withdrawn: bool,
     },
@@ -344,6 +360,64 @@ pub struct Renew {
     pub fence: i64,
     /// The lease, from the moment of writing.
     pub lease: Duration,
+}
+
+/// A row of a phase to write, under the claim of its job.
+#[derive(Debug, Clone)]
+pub struct PhaseWrite {
+    /// The job's claim, and its lease.
+    pub job: Renew,
+    /// What is to be done with the phase's row.
+    pub deed: PhaseDeed,
+}
+
+/// What is to be done with a phase's row.
+#[derive(Debug, Clone)]
+pub enum PhaseDeed {
+    /// See [`Store::insert`].
+    Insert(Box<Insert>),
+    /// See [`Store::replace`].
+    Replace(Box<Replace>),
+    /// See [`Store::finish`].
+    Finish(Finish),
+}
+
+impl PhaseWrite {
+    /// The phase's key.
+    #[must_use]
+    pub fn key(&self) -> &Arc<str> {
+        match &self.deed {
+            PhaseDeed::Insert(insert) => &insert.key,
+            PhaseDeed::Replace(replace) => &replace.key,
+            PhaseDeed::Finish(finish) => &finish.key,
+        }
+    }
+
+    /// The state that the phase's row is in afterwards.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        match &self.deed {
+            PhaseDeed::Insert(insert) => insert.row.status.clone(),
+            PhaseDeed::Replace(replace) => replace.row.status.clone(),
+            PhaseDeed::Finish(finish) => finish.ending.status(),
+        }
+    }
+
+    /// The states of the job's row under which the write counts. As a job's own late completion does, an ending also
+    /// counts once a person has released the key, as long as nobody took it.
+    #[must_use]
+    pub fn expects(&self) -> &'static [Status] {
+        match self.status() {
+            Status::Processing => &[Status::Processing, Status::NeedsReview],
+            _ => &[Status::Processing, Status::NeedsReview, Status::Released],
+        }
+    }
+
+    /// Whether the job's claim stands, by the job's row.
+    #[must_use]
+    pub fn stands_in(&self, job: &Record) -> bool {
+        job.is_of(&self.job.owner, self.job.fence) && self.expects().contains(&job.status)
+    }
 }
 
 /// What became of a renewal.

@@ -284,7 +284,7 @@ fn expect_what_stands(replace: &mut Replace, standing: Option<&Row>) {
 }
 
 fn ending(of: Execution, end: End, job: &Job) -> Ending {
-    let released = |withdrawn| Ending::Released { error: None, purge_after: RELEASED_FOR, withdrawn };
+    let released = |withdrawn| Ending::Released { error: None, purge_after: Some(RELEASED_FOR), withdrawn };
     match end {
         End::Completed => Ending::Completed { result: Some(result_of(of.owner)), ttl: job.retention() },
         End::Happened => {

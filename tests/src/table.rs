@@ -285,7 +285,7 @@ fn end(record: &mut Record, finish: &Finish, now: i64) {
         }
         Ending::Released { error, purge_after, withdrawn } => {
             record.error = error.or(record.error.take());
-            record.expires_at = Some(now + micros(purge_after));
+            record.expires_at = purge_after.map(|purge_after| now + micros(purge_after));
             record.attempt = (record.attempt - i32::from(withdrawn)).max(0);
         }
         Ending::Held { error } => {

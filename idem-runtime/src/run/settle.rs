@@ -246,9 +246,11 @@ impl Execution {
                 let purge_after = self.idem.service().limits().released_for;
                 let ending = match verdict {
                     OnError::Hold => store::Ending::Held { error: Some(error) },
-                    OnError::Release => {
-                        store::Ending::Released { error: Some(error), purge_after, withdrawn: false }
-                    }
+                    OnError::Release => store::Ending::Released {
+                        error: Some(error),
+                        purge_after: Some(purge_after),
+                        withdrawn: false,
+                    },
                     OnError::Record => store::Ending::Failed { error, ttl },
                 };
                 end(claim, ending).0.await.map(|answer| matches!(answer, Answer::Written { .. }))
@@ -289,7 +291,7 @@ impl Execution {
         let has_returned = self.progress == Progress::Returned;
         if self.job.error_rule() == ErrorRule::ByMark && !self.context.is_marked() && !has_returned {
             let purge_after = self.idem.service().limits().released_for;
-            return store::Ending::Released { error, purge_after, withdrawn: false };
+            return store::Ending::Released { error, purge_after: Some(purge_after), withdrawn: false };
         }
         store::Ending::Held { error }
     }

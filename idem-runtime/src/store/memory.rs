@@ -8,10 +8,11 @@ use std::{
 };
 
 use crate::{
+    key::phases_of,
     record::{Record, Status, Version, micros},
     store::{
-        Answer, Audit, Audited, Ending, Finish, Insert, Moment, NewRow, Renew, Renewal, Replace, Reply,
-        Store, Watch,
+        Answer, Audit, Audited, Ending, Finish, Insert, Moment, NewRow, PhaseDeed, PhaseWrite, Renew,
+        Renewal, Replace, Reply, Store, Watch,
     },
 };
 
@@ -96,6 +97,14 @@ impl Store for MemoryStore {
 
     fn renew<'a>(&'a self, batch: &'a [Renew]) -> Reply<'a, Vec<Renewal>> {
         self.at_once(|table, now| batch.iter().map(|item| table.renew(now, item)).collect())
+    }
+
+    fn phase<'a>(&'a self, batch: &'a [PhaseWrite]) -> Reply<'a, Vec<Answer>> {
+        self.at_once(|table, now| batch.iter().map(|item| table.phase(now, item)).collect())
+    }
+
+    fn between<'a>(&'a self, after: &'a str, before: &'a str, limit: u32) -> Reply<'a, Vec<Record>> {
+        self.at_once(|table, now| table.between(now, after, before, limit))
     }
 
     fn read<'a>(&'a self, keys: &'a [Arc<str>]) -> Reply<'a, Vec<Option<Record>>> {
@@ -192,6 +201,39 @@ impl Table {
         }
     }
 
+    /// A phase's row is written by the same rules as any other, and then gets what it has of its job.
+    fn phase(&mut self, now: i64, write: &PhaseWrite) -> Answer {
+        let Some(job) = self.rows.get_mut(&write.job.key).filter(|job| write.stands_in(job)) else {
+            return Answer::Gone;
+        };
+        if job.status != Status::Released {
+            job.lease_until = after(now, write.job.lease);
+        }
+        let birth = job.created_at.to_string();
+        let before = self.rows.get(write.key()).cloned();
+        let answer = match &write.deed {
+            PhaseDeed::Insert(insert) => self.insert(now, insert),
+            PhaseDeed::Replace(replace) => self.replace(now, replace),
+            PhaseDeed::Finish(finish) => return self.finish(now, finish),
+        };
+        match self.rows.get_mut(write.key()).filter(|record| Some(&**record) != before.as_ref()) {
+            Some(record) => {
+                record.fence = write.job.fence.max(before.map_or(i64::MIN, |before| before.fence));
+                record.fingerprint = Some(birth);
+                Answer::Written { fence: record.fence }
+            }
+            None => answer,
+        }
+    }
+
+    fn between(&self, now: i64, after: &str, before: &str, limit: u32) -> Vec<Record> {
+        let rows = self.rows.values().filter(|row| after < row.key.as_str() && row.key.as_str() < before);
+        let mut rows: Vec<Record> = rows.map(|row| Record { now, ..row.clone() }).collect();
+        rows.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        rows
+    }
+
     fn renew(&mut self, now: i64, renew: &Renew) -> Renewal {
         match self.rows.get_mut(&renew.key) {
             Some(record)
@@ -255,10 +297,13 @@ impl Table {
         stands
     }
 
+    /// Removes a row, and its phases with it.
     fn remove(&mut self, key: &str) {
-        if let Some(record) = self.rows.remove(key) {
-            self.fence_floor = self.fence_floor.max(record.fence);
-        }
+        let (after, before) = phases_of(key);
+        let phases = self.rows.extract_if(|phase, _| after.as_str() < &**phase && &**phase < before.as_str());
+        let fences: Vec<i64> = phases.map(|(_, record)| record.fence).collect();
+        let fences = fences.into_iter().chain(self.rows.remove(key).map(|record| record.fence));
+        self.fence_floor = fences.fold(self.fence_floor, i64::max);
     }
 }
 
@@ -316,7 +361,7 @@ fn end(record: &mut Record, ending: &Ending, now: i64) {
         }
         Ending::Released { error, purge_after, withdrawn } => {
             keep_last(&mut record.error, error.as_ref());
-            record.expires_at = after(now, *purge_after);
+            record.expires_at = purge_after.and_then(|purge_after| after(now, purge_after));
             record.attempt = (record.attempt - i32::from(*withdrawn)).max(0);
         }
         Ending::Held { error } => {

@@ -32,8 +32,8 @@ use crate::{
     error::Error,
     record::{Record, Status, Version},
     store::{
-        Answer, Audit, Audited, ErrorClass, Finish, Insert, Renew, Renewal, Replace, Reply, Store,
-        StoreError, StoreOptions, Watch,
+        Answer, Audit, Audited, ErrorClass, Finish, Insert, PhaseWrite, Renew, Renewal, Replace, Reply,
+        Store, StoreError, StoreOptions, Watch,
         sql::{
             ATTEMPTS, Batch, Cells, Connections, Dialect, FinishParams, Held, NewRowParams, RenewParams, Sql,
             Table, bind_audit, bind_expected, bind_row, documents, record, restless, to_json, unreplaced,
@@ -374,6 +374,14 @@ impl MySqlStore {
         Err(locked.unwrap_or_else(|| restless(RENEWING)))
     }
 
+    async fn phase_all(&self, _items: &[PhaseWrite]) -> Result<Vec<Answer>, StoreError> {
+        Err(restless("writing phases"))
+    }
+
+    async fn range(&self, _after: &str, _before: &str, _limit: u32) -> Result<Vec<Record>, StoreError> {
+        Ok(Vec::new())
+    }
+
     async fn read_all(&self, keys: &[Arc<str>]) -> Result<Vec<Option<Record>>, StoreError> {
         let mut batch = Batch::of(keys, |key| key);
         let open: Vec<_> = batch.open().map(|key| &**key).collect();
@@ -571,6 +579,14 @@ impl Store for MySqlStore {
 
     fn renew<'a>(&'a self, batch: &'a [Renew]) -> Reply<'a, Vec<Renewal>> {
         Box::pin(self.renew_all(batch))
+    }
+
+    fn phase<'a>(&'a self, batch: &'a [PhaseWrite]) -> Reply<'a, Vec<Answer>> {
+        Box::pin(self.phase_all(batch))
+    }
+
+    fn between<'a>(&'a self, after: &'a str, before: &'a str, limit: u32) -> Reply<'a, Vec<Record>> {
+        Box::pin(self.range(after, before, limit))
     }
 
     fn read<'a>(&'a self, keys: &'a [Arc<str>]) -> Reply<'a, Vec<Option<Record>>> {

@@ -26,8 +26,8 @@ use crate::{
     error::Error,
     record::{Record, Status, Version, micros},
     store::{
-        Answer, Audit, Audited, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError,
-        StoreOptions, Watch,
+        Answer, Audit, Audited, Finish, Insert, PhaseWrite, Renew, Renewal, Replace, Reply, Store,
+        StoreError, StoreOptions, Watch,
         sql::{
             ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, NewRowParams, RenewParams,
             Sql, Table, audited, bind_audit, bind_expected, bind_finish, bind_row, readable, record,
@@ -209,6 +209,14 @@ impl PostgresStore {
         }
         batch.answer_rest(|_| Some(Renewal::Lost));
         batch.finish(RENEWING)
+    }
+
+    async fn phase_all(&self, _items: &[PhaseWrite]) -> Result<Vec<Answer>, StoreError> {
+        Err(restless("writing phases"))
+    }
+
+    async fn range(&self, _after: &str, _before: &str, _limit: u32) -> Result<Vec<Record>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn read_all(&self, keys: &[Arc<str>]) -> Result<Vec<Option<Record>>, StoreError> {
@@ -406,6 +414,14 @@ impl Store for PostgresStore {
 
     fn renew<'a>(&'a self, batch: &'a [Renew]) -> Reply<'a, Vec<Renewal>> {
         Box::pin(self.renew_all(batch))
+    }
+
+    fn phase<'a>(&'a self, batch: &'a [PhaseWrite]) -> Reply<'a, Vec<Answer>> {
+        Box::pin(self.phase_all(batch))
+    }
+
+    fn between<'a>(&'a self, after: &'a str, before: &'a str, limit: u32) -> Reply<'a, Vec<Record>> {
+        Box::pin(self.range(after, before, limit))
     }
 
     fn read<'a>(&'a self, keys: &'a [Arc<str>]) -> Reply<'a, Vec<Option<Record>>> {

@@ -25,8 +25,8 @@ use crate::{
     error::Error,
     record::{Record, Version, micros},
     store::{
-        Answer, Audit, Audited, Finish, Insert, Renew, Renewal, Replace, Reply, Store, StoreError,
-        StoreOptions, Watch,
+        Answer, Audit, Audited, Finish, Insert, PhaseWrite, Renew, Renewal, Replace, Reply, Store,
+        StoreError, StoreOptions, Watch,
         sql::{
             ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, Held, NewRowParams,
             RenewParams, Table, audited, bind_audit, bind_expected, bind_finish, bind_row, explain, readable,
@@ -266,6 +266,14 @@ impl SqliteStore {
         batch.finish(RENEWING)
     }
 
+    async fn phase_all(&self, _items: &[PhaseWrite]) -> Result<Vec<Answer>, StoreError> {
+        Err(restless("writing phases"))
+    }
+
+    async fn range(&self, _after: &str, _before: &str, _limit: u32) -> Result<Vec<Record>, StoreError> {
+        Ok(Vec::new())
+    }
+
     async fn read_all(&self, keys: &[Arc<str>]) -> Result<Vec<Option<Record>>, StoreError> {
         let mut batch = Batch::of(keys, |key| key);
         for record in self.records(batch.open().map(|key| &**key)).await? {
@@ -369,6 +377,14 @@ impl Store for SqliteStore {
 
     fn renew<'a>(&'a self, batch: &'a [Renew]) -> Reply<'a, Vec<Renewal>> {
         Box::pin(self.renew_all(batch))
+    }
+
+    fn phase<'a>(&'a self, batch: &'a [PhaseWrite]) -> Reply<'a, Vec<Answer>> {
+        Box::pin(self.phase_all(batch))
+    }
+
+    fn between<'a>(&'a self, after: &'a str, before: &'a str, limit: u32) -> Reply<'a, Vec<Record>> {
+        Box::pin(self.range(after, before, limit))
     }
 
     fn read<'a>(&'a self, keys: &'a [Arc<str>]) -> Reply<'a, Vec<Option<Record>>> {

@@ -181,7 +181,7 @@ pub(super) async fn one_ending_and_many_answer_alike(s: &Subject) {
         || rows::completed(Some("1")),
         || rows::failed("no"),
         || rows::released(Some("no")),
-        || Ending::Released { error: None, purge_after: rows::HOUR, withdrawn: true },
+        || Ending::Released { error: None, purge_after: Some(rows::HOUR), withdrawn: true },
         || rows::held(None),
     ];
     let batch = async |prefix: &str| -> Vec<Finish> {

@@ -48,7 +48,8 @@ pub(super) async fn a_fence_grows_across_a_release(s: &Subject) {
 
 async fn ended_and_expired(s: &Subject, key: &str, n: u8) -> i64 {
     let fence = s.claim(key, n).await;
-    let ending = Ending::Released { error: None, purge_after: std::time::Duration::ZERO, withdrawn: false };
+    let ending =
+        Ending::Released { error: None, purge_after: Some(std::time::Duration::ZERO), withdrawn: false };
     written(s.finish(key, n, fence, ending).await);
     fence
 }

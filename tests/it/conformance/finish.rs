@@ -144,7 +144,7 @@ pub(super) async fn a_release_frees_the_key_and_keeps_its_history(s: &Subject) {
 pub(super) async fn a_withdrawn_claim_counts_as_no_attempt(s: &Subject) {
     let row = NewRow { attempt: 2, ..rows::claim(1) };
     let fence = written(s.insert("billing:1", row).await);
-    let ending = Ending::Released { error: None, purge_after: HOUR, withdrawn: true };
+    let ending = Ending::Released { error: None, purge_after: Some(HOUR), withdrawn: true };
     for _ in 0..2 {
         written(s.finish("billing:1", 1, fence, ending.clone()).await);
         assert_eq!(s.row("billing:1").await.attempt, 1, "once, however often it is said");

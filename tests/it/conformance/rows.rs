@@ -107,7 +107,7 @@ pub(super) fn failed(error: &str) -> Ending {
 }
 
 pub(super) fn released(error: Option<&str>) -> Ending {
-    Ending::Released { error: error.map(ToOwned::to_owned), purge_after: HOUR, withdrawn: false }
+    Ending::Released { error: error.map(ToOwned::to_owned), purge_after: Some(HOUR), withdrawn: false }
 }
 
 pub(super) fn held(error: Option<&str>) -> Ending {

@@ -211,7 +211,7 @@ impl<'a> FinishParams<'a> {
             Ending::Released { error, purge_after, withdrawn } => Self {
                 status: "released",
                 error: optional(error.as_ref()),
-                expires_in: Some(wait(*purge_after)),
+                expires_in: purge_after.map(wait),
                 withdrawn: i32::from(*withdrawn),
                 ..params
             },

@@ -148,7 +148,7 @@ fn ending() -> impl Strategy<Value = Ending> {
             .prop_map(|(error, ttl)| Ending::Failed { error: error.unwrap_or_default(), ttl }),
         (error(), term(), any::<bool>()).prop_map(|(error, purge_after, withdrawn)| Ending::Released {
             error,
-            purge_after,
+            purge_after: Some(purge_after),
             withdrawn
         }),
         error().prop_map(|error| Ending::Held { error }),
