@@ -11,7 +11,7 @@ use crate::{
     error::Error,
     key::hex,
     service::Service,
-    store::{Ending, Finish},
+    store::{Ending, Finish, Renew},
 };
 
 /// A random 128-bit id for one execution, as 32 hex digits. Never a host name or a process id: both come again.
@@ -101,14 +101,45 @@ pub(crate) struct Claim {
     owner: String,
     fence: i64,
     lease: Arc<Lease>,
+    terms: ClaimTerms,
+    /// Of a phase: the claim of its job.
+    job: Option<Renew>,
     /// Of a job that asks, and taken over: given back unasked, it is as stale as it was.
     doubtful: bool,
     open: bool,
 }
 
+/// What is agreed on when a claim is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClaimTerms {
+    /// The lease.
+    pub(crate) lease: Duration,
+    /// How long the row is kept once the claim is released; `None` is for good.
+    pub(crate) released_for: Option<Duration>,
+}
+
 impl Claim {
-    pub(crate) fn new(service: Service, key: Arc<str>, owner: String, fence: i64, lease: Lease) -> Self {
-        Self { service, key, owner, fence, lease: Arc::new(lease), doubtful: false, open: true }
+    pub(crate) fn new(
+        service: Service,
+        key: Arc<str>,
+        owner: String,
+        fence: i64,
+        terms: ClaimTerms,
+        sent: Instant,
+    ) -> Self {
+        let lease = Arc::new(Lease::new(terms.lease, sent));
+        Self { service, key, owner, fence, lease, terms, job: None, doubtful: false, open: true }
+    }
+
+    /// The claim of a phase, under that of its job.
+    pub(crate) fn under(mut self, job: Option<Renew>) -> Self {
+        self.job = job;
+        self
+    }
+
+    /// Of a phase: the claim of its job.
+    pub(crate) fn job(&self) -> Option<&Renew> {
+        self.job.as_ref()
     }
 
     /// Whether it was taken over by a job that asks.
@@ -149,8 +180,7 @@ impl Claim {
         if self.doubtful {
             return Ending::Held { error: None };
         }
-        let purge_after = self.service.limits().released_for;
-        Ending::Released { error: None, purge_after: Some(purge_after), withdrawn: true }
+        Ending::Released { error: None, purge_after: self.terms.released_for, withdrawn: true }
     }
 
     fn finish(&self, ending: Ending) -> Finish {

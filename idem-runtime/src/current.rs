@@ -1,15 +1,18 @@
 //! The execution that surrounds the code that asks: its key, its fence, its lease.
 
 use std::{
+    collections::HashSet,
     fmt::Write as _,
+    future::poll_fn,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    task::Poll,
     time::Instant,
 };
 
-use crate::{claim::Lease, error::Error, key::Key, service::Service};
+use crate::{claim::Lease, error::Error, idem::Idem, job::Job, key::Key, service::Service};
 
 tokio::task_local! {
     static CURRENT: Arc<Context>;
@@ -18,13 +21,38 @@ tokio::task_local! {
 /// What a body can know of its execution.
 #[derive(Debug)]
 pub(crate) struct Context {
-    pub(crate) service: Service,
+    pub(crate) idem: Idem,
+    pub(crate) job: &'static Job,
     pub(crate) key: Key,
+    /// The key as it stands in the row.
+    pub(crate) stored: Arc<str>,
+    /// Of an execution that has a claim.
+    pub(crate) owner: Option<String>,
     pub(crate) fence: i64,
     pub(crate) attempt: u32,
     pub(crate) lease: Option<Arc<Lease>>,
     pub(crate) mark: AtomicBool,
+    /// The execution whose body this one runs in.
     pub(crate) outer: Option<Arc<Context>>,
+    pub(crate) part: Part,
+}
+
+/// What an execution is the execution of.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// A whole job.
+    Whole(Whole),
+    /// A phase of the job that runs in this execution.
+    Phase(Arc<Context>),
+}
+
+/// What the phases of an execution have to know of it.
+#[derive(Debug, Default)]
+pub(crate) struct Whole {
+    /// When the job's row was born; `None` is in this execution, before which it has no phases.
+    pub(crate) born: Option<i64>,
+    /// The keys of the phases that were entered.
+    pub(crate) entered: Mutex<HashSet<Arc<str>>>,
 }
 
 impl Context {
@@ -32,9 +60,50 @@ impl Context {
         CURRENT.try_with(Arc::clone).ok()
     }
 
+    pub(crate) fn service(&self) -> &Service {
+        self.idem.service()
+    }
+
+    /// The execution of the job that this one is, or is a phase of.
+    pub(crate) fn whole(self: &Arc<Self>) -> &Arc<Self> {
+        match &self.part {
+            Part::Whole(_) => self,
+            Part::Phase(whole) => whole,
+        }
+    }
+
+    /// What the phases of the whole job have to know.
+    fn progress(&self) -> &Whole {
+        match &self.part {
+            Part::Whole(progress) => progress,
+            Part::Phase(whole) => whole.progress(),
+        }
+    }
+
+    /// Notes that a phase is entered; whether it is for the first time.
+    pub(crate) fn enter(&self, phase: &Arc<str>) -> bool {
+        let mut entered = self.progress().entered.lock().unwrap_or_else(PoisonError::into_inner);
+        entered.insert(Arc::clone(phase))
+    }
+
+    /// When the job's row was born; `None` is in this execution.
+    pub(crate) fn born(&self) -> Option<i64> {
+        self.progress().born
+    }
+
+    /// Whether the lease is lost, or that of the job that this is a phase of.
+    fn is_lost(self: &Arc<Self>) -> bool {
+        self.leases().any(|lease| lease.is_lost())
+    }
+
+    /// The lease, and that of the job that this is a phase of.
+    fn leases(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Lease>> {
+        [self, self.whole()].into_iter().filter_map(|context| context.lease.as_ref())
+    }
+
     /// Whether this execution, or one around it, holds the key.
     pub(crate) fn holds(&self, service: &Service, key: &Key) -> bool {
-        (self.key == *key && self.service.is(service))
+        (self.key == *key && self.service().is(service))
             || self.outer.as_ref().is_some_and(|outer| outer.holds(service, key))
     }
 
@@ -106,14 +175,14 @@ pub fn try_current() -> Result<Current, Error> {
 }
 
 impl Current {
-    fn inside(&self) -> Option<&Context> {
+    fn inside(&self) -> Option<&Arc<Context>> {
         match &self.0 {
             Where::Inside(context) => Some(context),
             Where::Outside(_) => None,
         }
     }
 
-    /// The whole key, namespace included.
+    /// The whole key, namespace included. In a phase it is the phase's: `<key>/charge`.
     #[must_use]
     pub fn key(&self) -> &Key {
         match &self.0 {
@@ -132,36 +201,45 @@ impl Current {
     }
 
     /// The fence: a number that only grows for a key, for stores that can refuse an older one. 0 where there is no
-    /// claim (`record_after`).
+    /// claim (`record_after`). A phase has that of its job.
     #[must_use]
     pub fn fence(&self) -> i64 {
         self.inside().map_or(0, |context| context.fence)
     }
 
-    /// The how manyeth execution of this key this is, from 1 on. 1 where there is no claim (`record_after`).
+    /// The how manyeth execution of this key this is, from 1 on. 1 where there is no claim (`record_after`, and phases
+    /// that have none of their own).
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.inside().map_or(1, |context| context.attempt)
     }
 
-    /// When the lease ends on this machine's clock, as things are; a heartbeat moves it. `None` without a claim.
+    /// When the lease ends on this machine's clock, as things are; a heartbeat moves it. `None` without a claim. In a phase
+    /// the job's lease counts as well: what ends first.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        Some(self.inside()?.lease.as_ref()?.ends())
+        self.inside()?.leases().map(|lease| lease.ends()).min()
     }
 
-    /// Whether the lease is lost: its end has passed, or somebody else holds the claim.
+    /// Whether the lease is lost: its end has passed, or somebody else holds the claim. In a phase also whether the job's
+    /// is.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.inside().and_then(|context| context.lease.as_ref()).is_some_and(|lease| lease.is_lost())
+        self.inside().is_some_and(Context::is_lost)
     }
 
-    /// Resolves when the lease is lost; never without a claim.
+    /// Resolves when the lease is lost, in a phase also when the job's is; never without a claim.
     pub async fn lost(&self) {
-        match self.inside().and_then(|context| context.lease.clone()) {
-            Some(lease) => lease.lost().await,
-            None => std::future::pending().await,
-        }
+        let leases = self.inside().into_iter().flat_map(Context::leases).map(Arc::clone);
+        let mut losses: Vec<_> = leases.map(|lease| Box::pin(async move { lease.lost().await })).collect();
+        poll_fn(|cx| {
+            if losses.iter_mut().any(|loss| loss.as_mut().poll(cx).is_ready()) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
     }
 
     /// Says that the first outside effect comes next (`on_error = "by_mark"`): an `Err`, a panic or a drop before

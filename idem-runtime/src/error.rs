@@ -172,6 +172,15 @@ pub enum Error {
         /// The key of the call.
         key: Key,
     },
+    /// A phase was entered a second time in one execution: in a loop, or under the name of another one.
+    #[error(
+        "the phase `{key}` was entered twice in one execution; give each its own name, or in a loop `each = <…>`"
+    )]
+    #[non_exhaustive]
+    PhaseRepeated {
+        /// The key of the phase.
+        key: Key,
+    },
     /// There is no execution here: the call stands outside an idempotent job's body.
     #[error(
         "`{called}` was called outside of an idempotent job; call it from the body of an `#[idempotent]` function"
@@ -232,6 +241,8 @@ pub enum ErrorKind {
     NotInstalled,
     /// [`Error::Reentered`].
     Reentered,
+    /// [`Error::PhaseRepeated`].
+    PhaseRepeated,
     /// [`Error::OutsideJob`].
     OutsideJob,
     /// [`Error::Config`].
@@ -284,7 +295,8 @@ impl Error {
             | Self::KeyConflict { key, .. }
             | Self::PreviouslyFailed { key, .. }
             | Self::ReplayUnreadable { key, .. }
-            | Self::Reentered { key } => Some(key),
+            | Self::Reentered { key }
+            | Self::PhaseRepeated { key } => Some(key),
             Self::Store { key, .. } | Self::ServiceGone { key } => key.as_ref(),
             Self::InvalidKey { .. }
             | Self::NotInstalled { .. }
@@ -315,6 +327,7 @@ impl Error {
             Self::InvalidKey { .. } => ErrorKind::InvalidKey,
             Self::NotInstalled { .. } => ErrorKind::NotInstalled,
             Self::Reentered { .. } => ErrorKind::Reentered,
+            Self::PhaseRepeated { .. } => ErrorKind::PhaseRepeated,
             Self::OutsideJob { .. } => ErrorKind::OutsideJob,
             Self::Config { .. } => ErrorKind::Config,
         }

@@ -123,8 +123,13 @@ impl Live {
         key: &Arc<str>,
         claim: Option<&Claim>,
         heartbeat: bool,
+        is_phase: bool,
     ) -> Membership {
-        let entry = claim.map(|claim| Entry::new(claim, heartbeat, self.overdue_after));
+        let mut entry = claim.map(|claim| Entry::new(claim, heartbeat, self.overdue_after));
+        if let Some(entry) = entry.as_mut().filter(|_| is_phase) {
+            // A person is told of its job.
+            entry.overdue = None;
+        }
         let wakes = entry.as_ref().and_then(|entry| entry.wakes(Instant::now()));
         let mut executions = self.lock();
         executions.next_id += 1;

@@ -15,10 +15,11 @@ use crate::{
     job::Job,
     jobs::Overlap,
     key::Key,
+    progress::with_phases,
     record::Record,
     resolve::{Forget, Resolution, Resolve, patiently},
     review::Reviewer,
-    service::{Service, within},
+    service::{Failure, Service, within},
     store::{self, Audited, ErrorClass, Store, StoreError},
 };
 
@@ -128,7 +129,7 @@ impl Idem {
         INSTALLED.get().cloned().ok_or(Error::NotInstalled { job: job.name() })
     }
 
-    /// The row of a key, as it is now.
+    /// The row of a key, as it is now, and those of the job's [phases](Record::phases), each with its state and times.
     ///
     /// The key is a [`Key`], or text as it stands in a row or a log; the namespace may be left out.
     ///
@@ -138,8 +139,12 @@ impl Idem {
     pub async fn lookup(&self, key: impl AsRef<str>) -> Result<Option<Record>, Error> {
         let key = self.key(key.as_ref())?;
         let service = self.service();
-        let record = service.read(key.stored(), service.patience(None)).await;
-        Ok(record.map_err(|failure| failure.into_error(Some(&key)))?.map(|record| *record))
+        let failed = |failure: Failure| failure.into_error(Some(&key));
+        let record = service.read(key.stored(), service.patience(None)).await.map_err(failed)?;
+        match record {
+            Some(record) => Ok(Some(with_phases(service, *record).await.map_err(failed)?)),
+            None => Ok(None),
+        }
     }
 
     /// What the audit table tells of a key, oldest first: takeovers, claims that were turned over for review (with what

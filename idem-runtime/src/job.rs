@@ -1,6 +1,14 @@
 //! What an attribute says of its function: the template, the mode and the policies.
 
-use std::{fmt, sync::OnceLock, time::Duration};
+mod phase;
+
+use std::{
+    fmt,
+    sync::{OnceLock, atomic::AtomicBool},
+    time::Duration,
+};
+
+use self::phase::Phases;
 
 /// Which side of the effect is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -84,6 +92,9 @@ pub enum ErrorRule {
     Record,
 }
 
+/// The lease where none is said.
+const DEFAULT_LEASE: Duration = Duration::from_mins(1);
+
 /// One annotated function, as its attribute describes it.
 ///
 /// Made by `#[idempotent]`; read through [`jobs::all`](crate::jobs::all).
@@ -95,7 +106,7 @@ pub struct Job {
     file: &'static str,
     line: u32,
     mode: Mode,
-    stale_after: Duration,
+    stale_after: Option<Duration>,
     heartbeat: bool,
     on_stale: OnStale,
     max_takeovers: u32,
@@ -106,6 +117,10 @@ pub struct Job {
     allow_overlap: &'static [&'static str],
     /// The first `Self` type this job ran for.
     receiver: OnceLock<String>,
+    /// Whether it is known to have phases.
+    phased: AtomicBool,
+    /// Of a phase: what it is in each of the jobs that enter it.
+    phases: Phases,
     path: OnceLock<String>,
     shape: OnceLock<String>,
 }
@@ -128,7 +143,7 @@ impl Job {
             file,
             line,
             mode,
-            stale_after: Duration::from_mins(1),
+            stale_after: None,
             heartbeat: true,
             on_stale: OnStale::Alert,
             max_takeovers: 5,
@@ -138,6 +153,8 @@ impl Job {
             keyed_by_self: false,
             allow_overlap: &[],
             receiver: OnceLock::new(),
+            phased: AtomicBool::new(false),
+            phases: Phases::new(),
             path: OnceLock::new(),
             shape: OnceLock::new(),
         }
@@ -185,7 +202,7 @@ impl Job {
 
     #[must_use]
     pub const fn stale_after(mut self, seconds: u64) -> Self {
-        self.stale_after = Duration::from_secs(seconds);
+        self.stale_after = Some(Duration::from_secs(seconds));
         self
     }
 
@@ -243,6 +260,13 @@ impl Job {
         self
     }
 
+    /// Phases stand in its body.
+    #[must_use]
+    pub const fn phased(mut self) -> Self {
+        self.phased = AtomicBool::new(true);
+        self
+    }
+
     #[must_use]
     pub const fn allow_overlap(mut self, paths: &'static [&'static str]) -> Self {
         self.allow_overlap = paths;
@@ -290,7 +314,10 @@ impl Job {
     /// The lease: how long a claim stands without a heartbeat.
     #[must_use]
     pub const fn lease(&self) -> Duration {
-        self.stale_after
+        match self.stale_after {
+            Some(lease) => lease,
+            None => DEFAULT_LEASE,
+        }
     }
 
     /// Whether the lease is renewed, every third of it, while the job runs.

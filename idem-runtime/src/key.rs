@@ -70,19 +70,17 @@ impl Key {
         if self.0.starts_with(&prefix) { self.clone() } else { Self(format!("{prefix}{}", self.0).into()) }
     }
 
+    /// The key of a phase of this one's job.
+    pub(crate) fn phase(&self, name: &Self) -> Self {
+        Self(format!("{}{PHASE_MARK}{}", self.0, name.0).into())
+    }
+
     /// The text that stands in the row: the key itself, or its head and digest where it is too long.
     pub(crate) fn stored(&self) -> Arc<str> {
         if self.0.len() <= MAX_BYTES {
             return Arc::clone(&self.0);
         }
-        let mut head = self.0.floor_char_boundary(HEAD_BYTES);
-        for back in 1..=2 {
-            if head >= back && self.0.as_bytes()[head - back] == b'%' {
-                head -= back;
-                break;
-            }
-        }
-        format!("{}{DIGEST_MARK}{}", &self.0[..head], hex(&Sha256::digest(self.0.as_bytes()))).into()
+        format!("{}{DIGEST_MARK}{}", head(&self.0), hex(&Sha256::digest(self.0.as_bytes()))).into()
     }
 
     /// The first 32 hex digits of the SHA-256 of the key, a zero byte and the label.
@@ -121,10 +119,29 @@ impl serde::Serialize for Key {
     }
 }
 
+/// What a key that is too long keeps of its text.
+fn head(text: &str) -> &str {
+    let mut end = text.floor_char_boundary(HEAD_BYTES);
+    for back in 1..=2 {
+        if end >= back && text.as_bytes()[end - back] == b'%' {
+            end -= back;
+            break;
+        }
+    }
+    &text[..end]
+}
+
 /// The bounds between which the stored keys of a job's phases lie, neither included: a phase's key is the job's, `/` and
 /// its name, and `0` is what follows `/`.
 pub(crate) fn phases_of(stored: &str) -> (String, String) {
     (format!("{stored}{PHASE_MARK}"), format!("{stored}0"))
+}
+
+/// The bounds between which those lie that are too long to be stored as they are, where the job's key is so long that
+/// the mark before the name is not among what they keep. Those of other jobs lie there as well.
+pub(crate) fn long_phases_of(stored: &str) -> Option<(String, String)> {
+    let head = head(stored);
+    (stored.len() >= HEAD_BYTES).then(|| (format!("{head}{DIGEST_MARK}"), format!("{head}%$")))
 }
 
 /// Lower-case hex.

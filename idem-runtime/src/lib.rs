@@ -74,8 +74,10 @@ pub mod jobs;
 mod key;
 mod metrics;
 mod outcome;
+mod phase;
 mod point;
 mod probe;
+mod progress;
 pub mod record;
 mod resolve;
 mod result;
@@ -99,6 +101,7 @@ pub use idem_macros::{KeyPart, idempotent};
 pub use job::{ErrorRule, Job, Mode, OnError, OnStale};
 pub use key::{Key, KeyPart, KeyWriter, refused};
 pub use outcome::{Outcome, with_outcome, with_outcome_sync};
+pub use phase::PhaseError;
 pub use probe::Probe;
 pub use record::{Record, Status};
 pub use resolve::{Forget, Resolution, Resolve, Resolved};
@@ -117,6 +120,10 @@ pub mod __private {
         job::{ErrorRule, Job, OnStale},
         jobs::JobRef,
         key::{refused::Part, render},
+        phase::{
+            phase_call, phase_finish, phase_finish_classified, phase_run, phase_run_classified, tx_phase,
+            tx_phase_classified,
+        },
         probe::{
             Admitted, admit, admit_sync, finish, finish_classified, finish_sync, finish_sync_classified,
         },

@@ -102,6 +102,9 @@ pub struct Record {
     pub completed_at: Option<i64>,
     /// The database's time when the row was read.
     pub now: i64,
+    /// The rows of the job's phases, those that were begun first before the others. [`Idem::lookup`](crate::Idem::lookup)
+    /// reads them; a row that was read in passing has none.
+    pub phases: Vec<Record>,
 }
 
 impl Record {
@@ -148,6 +151,36 @@ impl Record {
         self.lease_until.unwrap_or_else(|| self.created_at.saturating_add(micros(foreign_stale_after)))
     }
 
+    /// Whether this is the row of a phase: `/` stands before a phase's name, and in no other key and no other template.
+    #[must_use]
+    pub fn is_phase(&self) -> bool {
+        self.key.contains('/') || self.template.as_ref().is_some_and(|template| template.contains('/'))
+    }
+
+    /// Of a phase's row, the name of the phase with what tells it from its like: `charge`, `line:42`. Of one whose key is
+    /// too long to be stored as it is, as its template has it.
+    #[must_use]
+    pub fn phase_name(&self) -> Option<&str> {
+        let after_mark = |text: &'_ str| text.rfind('/').map(|at| at + 1);
+        match after_mark(&self.key) {
+            Some(at) => Some(&self.key[at..]),
+            None => self.template.as_deref().and_then(|template| Some(&template[after_mark(template)?..])),
+        }
+    }
+
+    /// Whether this row, whose key keeps nothing of the phase, is that of a phase of a job: it was written under the job's
+    /// row, of which its template tells.
+    pub(crate) fn is_long_phase_of(&self, job: &Self) -> bool {
+        let templates = self.template.as_deref().zip(job.template.as_deref());
+        let of_the_job = templates.and_then(|(ours, theirs)| ours.strip_prefix(theirs));
+        of_the_job.is_some_and(|name| name.starts_with('/')) && self.is_born_under(job.created_at)
+    }
+
+    /// Whether a phase's row was written under the job's row that was born then. A foreign worker's row does not say.
+    fn is_born_under(&self, born: i64) -> bool {
+        self.fingerprint.as_ref().is_none_or(|birth| *birth == born.to_string())
+    }
+
     fn is_expired(&self, now: i64) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
@@ -183,6 +216,35 @@ pub struct Terms<'a> {
     pub fingerprint: Option<&'a str>,
     /// When a claim without owner counts as stale.
     pub foreign_stale_after: Duration,
+    /// Of a phase: the execution that enters it.
+    pub under: Option<Under<'a>>,
+}
+
+/// The execution of a job that enters a phase.
+#[derive(Debug, Clone, Copy)]
+pub struct Under<'a> {
+    /// The owner of the job's claim.
+    pub owner: &'a str,
+    /// Its fence.
+    pub fence: i64,
+    /// When the job's row was born; `None` is in this execution, before which it has no phases.
+    pub born: Option<i64>,
+}
+
+impl Under<'_> {
+    /// Whether a phase's row is of an earlier life of the job, whose own row has expired or is gone.
+    fn outlives(&self, phase: &Record) -> bool {
+        match self.born {
+            Some(born) => !phase.is_born_under(born),
+            None => phase.fingerprint.is_some() && phase.fence < self.fence,
+        }
+    }
+
+    /// Whether a claim of the phase is that of an earlier execution of the job: who holds the job's claim is the only one
+    /// to enter its phases.
+    fn succeeds(&self, phase: &Record) -> bool {
+        phase.owner.as_ref().is_some_and(|owner| owner != self.owner)
+    }
 }
 
 /// What a call does about the row it meets.
@@ -244,6 +306,9 @@ pub fn decide(record: Option<&Record>, now: i64, terms: &Terms<'_>) -> Decision 
     let Some(record) = record else { return Decision::Run(Standing::Absent) };
     match &record.status {
         Status::Other(_) => return Decision::Busy { retry_after: None },
+        _ if terms.under.is_some_and(|under| under.outlives(record)) => {
+            return Decision::Run(Standing::Expired);
+        }
         Status::Released => return Decision::Run(Standing::Released),
         Status::Completed | Status::Failed if record.is_expired(now) => {
             return Decision::Run(Standing::Expired);
@@ -274,7 +339,8 @@ pub fn decide(record: Option<&Record>, now: i64, terms: &Terms<'_>) -> Decision 
 /// The rows of the table that speak of a claim.
 fn decide_claim(record: &Record, now: i64, terms: &Terms<'_>) -> Decision {
     let stale_at = record.stale_at(terms.foreign_stale_after);
-    if now < stale_at {
+    let is_succeeded = terms.under.is_some_and(|under| under.succeeds(record));
+    if now < stale_at && !is_succeeded {
         let left = u64::try_from(stale_at - now).unwrap_or(0);
         return Decision::Busy { retry_after: Some(Duration::from_micros(left)) };
     }
@@ -295,13 +361,15 @@ fn decide_claim(record: &Record, now: i64, terms: &Terms<'_>) -> Decision {
 /// Whether the ending of a `record_after` body replaces the row it finds. The first completion stays, and nothing
 /// of another template is touched.
 #[must_use]
-pub fn gives_way(record: &Record, now: i64, completes: bool, job: &Job) -> bool {
+pub fn gives_way(record: &Record, now: i64, completes: bool, job: &Job, under: Option<Under<'_>>) -> bool {
     let free = match &record.status {
+        Status::Other(_) => false,
+        _ if under.is_some_and(|under| under.outlives(record)) => return true,
         Status::Released => return true,
         Status::Processing => true,
         Status::Completed | Status::Failed if record.is_expired(now) => return true,
         Status::Failed => completes,
-        Status::Completed | Status::NeedsReview | Status::Other(_) => false,
+        Status::Completed | Status::NeedsReview => false,
     };
     free && record.template.as_ref().is_none_or(|template| *template == job.shape())
 }

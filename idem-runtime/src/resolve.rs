@@ -308,6 +308,8 @@ impl Deed {
     fn row(&self, record: &Record, resolution: Resolution) -> NewRow {
         let status = resolution.status();
         let expires = match status {
+            // The next execution goes on where the phases ended.
+            Status::Released if record.is_phase() || !record.phases.is_empty() => Moment::Never,
             Status::Released => Moment::In(self.idem.service().limits().released_for),
             _ => Moment::Never,
         };

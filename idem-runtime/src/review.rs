@@ -7,6 +7,7 @@ use crate::{
     block_on::block_on,
     metrics,
     point::{Point, reached},
+    progress::with_phases,
     record::{Record, Status},
     service::{Failure, Patience, Service},
     store::{Answer, Audit, Moment, NewRow, Replace},
@@ -30,6 +31,7 @@ impl Reviewer {
     pub(crate) async fn flag(&self, record: &Record, patience: Patience) -> Result<Answer, Failure> {
         let (reviewer, record) = (self.clone(), record.clone());
         let flagging = self.service.complete(async move {
+            let record = reviewer.with_phases(record).await;
             let answer = reviewer.turn_over(&record, patience).await?;
             if let Answer::Written { .. } = answer {
                 reviewer.tell([turned_over(record)]);
@@ -37,6 +39,12 @@ impl Reviewer {
             Ok(answer)
         });
         flagging.await?
+    }
+
+    /// The row of a claim with those of its phases, which tell the person who decides where it stopped. A row of which
+    /// they cannot be read is turned over all the same.
+    pub(crate) async fn with_phases(&self, record: Record) -> Record {
+        with_phases(&self.service, record.clone()).await.unwrap_or(record)
     }
 
     /// Turns a stale claim, as it was seen, into one that needs review. Whoever's write it is that does it is the one
@@ -50,7 +58,7 @@ impl Reviewer {
             note: record.evidence(),
             old_result: None,
         });
-        let answer = self.service.replace(flag, patience).await?;
+        let answer = self.service.replace(flag, None, patience).await?;
         if let Answer::Written { .. } = answer {
             metrics::turned_over();
             reached(Point::Flagged);
@@ -69,7 +77,7 @@ impl Reviewer {
         patience: Patience,
     ) -> Result<Option<Record>, Failure> {
         let touch = touched(record, Moment::Never);
-        let answer = self.service.replace(touch, patience).await?;
+        let answer = self.service.replace(touch, None, patience).await?;
         let won = matches!(answer, Answer::Written { .. });
         Ok(won.then(|| Record {
             lease_until: Some(a_moment_later(record.lease_until, record)),
@@ -106,7 +114,7 @@ pub(crate) fn turned_over(record: Record) -> Record {
 async fn note_told(service: &Service, mut record: Record) -> Result<(), Failure> {
     for _ in 0..LOOKS {
         let told = touched(&record, Moment::In(Duration::ZERO));
-        let found = match service.replace(told, service.patience(None)).await? {
+        let found = match service.replace(told, None, service.patience(None)).await? {
             Answer::Found(found) => found,
             Answer::Written { .. } | Answer::Gone => return Ok(()),
         };

@@ -2,6 +2,7 @@
 
 mod admit;
 mod ask;
+mod phase;
 mod settle;
 mod ticket;
 mod transact;
@@ -15,7 +16,6 @@ pub(crate) use self::{
     transact::{Enlist, begin, end},
 };
 use crate::{
-    claim::new_owner,
     error::Error,
     idem::Idem,
     job::{Job, Mode},
@@ -124,8 +124,8 @@ pub(crate) async fn admit(ticket: Ticket, place: &'static str) -> Admission {
     let slot = Slot::take();
     let admitted = match Call::prepare(ticket, place) {
         Ok(call) => match job.mode() {
-            Mode::LockFirst => call.claim().await,
-            Mode::RecordAfter => call.look_up().await,
+            Mode::LockFirst if call.claims() => call.claim().await,
+            Mode::LockFirst | Mode::RecordAfter => call.look_up().await,
             // The attribute calls `begin` for these.
             Mode::Transactional => Err(Error::config("a `transactional` job needs its caller's transaction")),
         },
@@ -145,15 +145,15 @@ fn admission(job: &'static Job, slot: Option<Arc<Slot>>, admitted: Result<Admitt
     }
 }
 
-/// A row of a job, by an execution of its own.
-fn job_row(job: &Job, idem: &Idem, status: Status, fingerprint: Option<String>) -> Result<NewRow, Error> {
-    Ok(NewRow {
+/// A row of a job, so far without an owner.
+fn job_row(job: &Job, idem: &Idem, status: Status, fingerprint: Option<String>) -> NewRow {
+    NewRow {
         status,
         job: Some(label(job.name())),
         template: Some(job.shape().to_owned()),
         mode: Some(job.mode().as_str().to_owned()),
         on_stale: None,
-        owner: Some(new_owner()?),
+        owner: None,
         attempt: 1,
         takeovers: 0,
         lease: Moment::Never,
@@ -163,7 +163,7 @@ fn job_row(job: &Job, idem: &Idem, status: Status, fingerprint: Option<String>) 
         worker: Some(label(idem.worker())),
         expires: Moment::Never,
         alerted: Moment::Never,
-    })
+    }
 }
 
 /// A label as a row takes it.

@@ -23,14 +23,16 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     alert::Hook,
     block_on::block_on,
-    claim::{Claim, Lease},
+    claim::{Claim, ClaimTerms, Lease},
     error::Error,
     heartbeat::Live,
     job::OnStale,
     key::Key,
     point::{Point, is_dead, reached},
     record::{Record, Status},
-    store::{Answer, ErrorClass, Finish, Insert, NewRow, Replace, Store, StoreError},
+    store::{
+        Answer, ErrorClass, Finish, Insert, NewRow, PhaseDeed, PhaseWrite, Renew, Replace, Store, StoreError,
+    },
 };
 
 /// The limits that the builder sets.
@@ -90,6 +92,7 @@ enum Work {
     Insert(Box<Insert>),
     Replace(Box<Replace>),
     Finish(Finish),
+    Phase(Box<PhaseWrite>),
     Read(Arc<str>),
 }
 
@@ -99,6 +102,7 @@ impl Work {
             Self::Insert(insert) => &insert.key,
             Self::Replace(replace) => &replace.key,
             Self::Finish(finish) => &finish.key,
+            Self::Phase(write) => write.key(),
             Self::Read(key) => key,
         }
     }
@@ -111,19 +115,18 @@ impl Work {
         if let Self::Finish(finish) = self { Some(finish) } else { None }
     }
 
+    fn as_phase(&self) -> Option<&PhaseWrite> {
+        if let Self::Phase(write) = self { Some(write) } else { None }
+    }
+
     /// Says which point is reached once the store has answered.
     fn was_answered(&self, answer: &Answer) {
         let Answer::Written { .. } = answer else { return };
-        let status = match self {
-            Self::Insert(insert) => &insert.row.status,
-            Self::Replace(replace) => &replace.row.status,
-            Self::Finish(_) => return reached(Point::EndingWritten),
-            Self::Read(_) => return,
-        };
-        match status {
-            Status::Processing => reached(Point::ClaimWritten),
-            Status::Completed | Status::Failed => reached(Point::EndingWritten),
-            _ => {}
+        match self.row().map(|row| &row.status) {
+            Some(Status::Processing) => reached(Point::ClaimWritten),
+            None if matches!(self, Self::Read(_)) => {}
+            Some(Status::Completed | Status::Failed) | None => reached(Point::EndingWritten),
+            Some(_) => {}
         }
     }
 
@@ -132,13 +135,30 @@ impl Work {
         match self {
             Self::Insert(insert) => Some(&insert.row),
             Self::Replace(replace) => Some(&replace.row),
+            Self::Phase(write) => match &write.deed {
+                PhaseDeed::Insert(insert) => Some(&insert.row),
+                PhaseDeed::Replace(replace) => Some(&replace.row),
+                PhaseDeed::Finish(_) => None,
+            },
             Self::Finish(_) | Self::Read(_) => None,
+        }
+    }
+
+    /// The row that a write replaces, as it was seen.
+    fn replaced(&self) -> Option<&Replace> {
+        match self {
+            Self::Replace(replace) => Some(replace),
+            Self::Phase(write) => match &write.deed {
+                PhaseDeed::Replace(replace) => Some(replace),
+                PhaseDeed::Insert(_) | PhaseDeed::Finish(_) => None,
+            },
+            Self::Insert(_) | Self::Finish(_) | Self::Read(_) => None,
         }
     }
 
     /// Whether the write takes a claim over whose effect is then asked about.
     fn is_doubtful(&self) -> bool {
-        let Self::Replace(replace) = self else { return false };
+        let Some(replace) = self.replaced() else { return false };
         let asks = replace.row.on_stale.as_deref().map(OnStale::from_row) == Some(OnStale::Probe);
         asks && replace.expected.status == Status::Processing
     }
@@ -200,8 +220,8 @@ pub(crate) async fn within<T>(
 #[derive(Debug)]
 struct Request {
     work: Work,
-    /// Where the work asks for a claim: the lease, and who takes it back from a caller that is gone.
-    claims: Option<(Service, Duration)>,
+    /// Where the work asks for a claim: its terms, and who takes it back from a caller that is gone.
+    claims: Option<(Service, ClaimTerms)>,
     patience: Patience,
     reply: oneshot::Sender<Result<Done, Failure>>,
     /// Counts as waiting, and is bounded.
@@ -343,24 +363,26 @@ impl Service {
     pub(crate) async fn claim(
         &self,
         insert: Insert,
-        lease: Duration,
+        job: Option<Renew>,
+        terms: ClaimTerms,
         patience: Patience,
     ) -> Result<Attempt, Failure> {
-        self.attempt(Work::Insert(Box::new(insert)), lease, patience).await
+        self.attempt(inserting(insert, job), terms, patience).await
     }
 
     /// Tries to claim a key whose row was seen.
     pub(crate) async fn take(
         &self,
         replace: Replace,
-        lease: Duration,
+        job: Option<Renew>,
+        terms: ClaimTerms,
         patience: Patience,
     ) -> Result<Attempt, Failure> {
-        self.attempt(Work::Replace(Box::new(replace)), lease, patience).await
+        self.attempt(replacing(replace, job), terms, patience).await
     }
 
-    async fn attempt(&self, work: Work, lease: Duration, patience: Patience) -> Result<Attempt, Failure> {
-        match self.call(work, Some(lease), patience, true)?.wait().await? {
+    async fn attempt(&self, work: Work, terms: ClaimTerms, patience: Patience) -> Result<Attempt, Failure> {
+        match self.call(work, Some(terms), patience, true)?.wait().await? {
             Done::Granted(claim) => Ok(Attempt::Held(claim)),
             Done::Answer(Answer::Found(record)) => Ok(Attempt::Found(record)),
             Done::Answer(Answer::Gone | Answer::Written { .. }) | Done::Read(_) => Ok(Attempt::Gone),
@@ -368,22 +390,37 @@ impl Service {
     }
 
     /// Writes a row where there is none.
-    pub(crate) async fn insert(&self, insert: Insert, patience: Patience) -> Result<Answer, Failure> {
-        self.write(Work::Insert(Box::new(insert)), patience).await
+    pub(crate) async fn insert(
+        &self,
+        insert: Insert,
+        job: Option<Renew>,
+        patience: Patience,
+    ) -> Result<Answer, Failure> {
+        self.write(inserting(insert, job), patience).await
     }
 
     /// Writes a row in the place of the one that was seen.
-    pub(crate) async fn replace(&self, replace: Replace, patience: Patience) -> Result<Answer, Failure> {
-        self.write(Work::Replace(Box::new(replace)), patience).await
+    pub(crate) async fn replace(
+        &self,
+        replace: Replace,
+        job: Option<Renew>,
+        patience: Patience,
+    ) -> Result<Answer, Failure> {
+        self.write(replacing(replace, job), patience).await
     }
 
     /// Ends an execution. The ending is on its way as soon as this is called, whatever becomes of the future.
     pub(crate) fn finish(
         &self,
         finish: Finish,
+        job: Option<Renew>,
         patience: Patience,
     ) -> impl Future<Output = Result<Answer, Failure>> + use<> {
-        let waiting = self.call(Work::Finish(finish), None, patience.insisting(), false);
+        let work = match job {
+            Some(job) => Work::Phase(Box::new(PhaseWrite { job, deed: PhaseDeed::Finish(finish) })),
+            None => Work::Finish(finish),
+        };
+        let waiting = self.call(work, None, patience.insisting(), false);
         async { waiting?.wait().await.map(into_answer) }
     }
 
@@ -459,17 +496,17 @@ impl Service {
     fn call(
         &self,
         work: Work,
-        lease: Option<Duration>,
+        terms: Option<ClaimTerms>,
         patience: Patience,
         bounded: bool,
     ) -> Result<Waiting, Failure> {
         self.check_alive()?;
         if self.0.store.is_local() {
-            return Ok(Waiting::Ready(Box::new(self.call_local(&work, lease)?)));
+            return Ok(Waiting::Ready(Box::new(self.call_local(&work, terms)?)));
         }
         let place = if bounded { Some(self.place()?) } else { None };
         let (reply, answer) = oneshot::channel();
-        let claims = lease.map(|lease| (self.clone(), lease));
+        let claims = terms.map(|terms| (self.clone(), terms));
         let request =
             Request { work, claims, patience, reply, place, tries: 0, alone: false, sent: None, seeks: None };
         self.send(Message::Request(Box::new(request)))?;
@@ -477,15 +514,15 @@ impl Service {
     }
 
     /// A store that answers at once is asked here and now.
-    fn call_local(&self, work: &Work, lease: Option<Duration>) -> Result<Done, Failure> {
+    fn call_local(&self, work: &Work, terms: Option<ClaimTerms>) -> Result<Done, Failure> {
         let sent = Instant::now();
         let mut answer = std::pin::pin!(perform_alone(&*self.0.store, work));
         match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(Done::Answer(answer))) => {
                 work.was_answered(&answer);
                 self.check_alive()?;
-                Ok(match lease {
-                    Some(lease) => self.granted(work, lease, sent, answer),
+                Ok(match terms {
+                    Some(terms) => self.granted(work, terms, sent, answer),
                     None => Done::Answer(answer),
                 })
             }
@@ -511,15 +548,32 @@ impl Service {
     }
 
     /// Makes a claim of an owner's write.
-    fn granted(&self, work: &Work, lease: Duration, sent: Instant, answer: Answer) -> Done {
+    fn granted(&self, work: &Work, terms: ClaimTerms, sent: Instant, answer: Answer) -> Done {
         match (answer, work.owner()) {
             (Answer::Written { fence }, Some(owner)) => {
-                let (key, lease) = (Arc::clone(work.key()), Lease::new(lease, sent));
-                let claim = Claim::new(self.clone(), key, owner.to_owned(), fence, lease);
-                Done::Granted(claim.doubted(work.is_doubtful()))
+                let key = Arc::clone(work.key());
+                let claim = Claim::new(self.clone(), key, owner.to_owned(), fence, terms, sent);
+                let job = work.as_phase().map(|write| write.job.clone());
+                Done::Granted(claim.under(job).doubted(work.is_doubtful()))
             }
             (answer, _) => Done::Answer(answer),
         }
+    }
+}
+
+fn inserting(insert: Insert, job: Option<Renew>) -> Work {
+    let insert = Box::new(insert);
+    match job {
+        Some(job) => Work::Phase(Box::new(PhaseWrite { job, deed: PhaseDeed::Insert(insert) })),
+        None => Work::Insert(insert),
+    }
+}
+
+fn replacing(replace: Replace, job: Option<Renew>) -> Work {
+    let replace = Box::new(replace);
+    match job {
+        Some(job) => Work::Phase(Box::new(PhaseWrite { job, deed: PhaseDeed::Replace(replace) })),
+        None => Work::Replace(replace),
     }
 }
 
@@ -557,6 +611,7 @@ async fn perform_alone(store: &dyn Store, work: &Work) -> Result<Done, StoreErro
         Work::Insert(insert) => Done::Answer(only(store.insert(std::slice::from_ref(&**insert)).await?)?),
         Work::Replace(replace) => Done::Answer(store.replace(replace).await?),
         Work::Finish(finish) => Done::Answer(only(store.finish(std::slice::from_ref(finish)).await?)?),
+        Work::Phase(write) => Done::Answer(only(store.phase(std::slice::from_ref(&**write)).await?)?),
         Work::Read(key) => Done::Read(only(store.read(std::slice::from_ref(key)).await?)?.map(Box::new)),
     })
 }

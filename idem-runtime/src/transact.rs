@@ -221,7 +221,7 @@ where
     attend(begun, |error| Some(classify(error)), Box::pin(body()))
 }
 
-async fn attend<R, E>(
+pub(crate) async fn attend<R, E>(
     begun: Begun<R, E>,
     classify: impl FnOnce(&E) -> Option<OnError>,
     body: std::pin::Pin<Box<impl Future<Output = R>>>,

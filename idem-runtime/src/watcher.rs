@@ -211,6 +211,7 @@ impl Watcher {
         // One that cannot be written now, because somebody holds it locked, must not keep the others waiting.
         let patience = Patience::new(Instant::now(), None);
         let done = if row.status == Status::Processing {
+            let row = reviewer.with_phases(row).await;
             let turned = reviewer.turn_over(&row, patience).await;
             turned.map(|answer| match answer {
                 Answer::Written { .. } => {

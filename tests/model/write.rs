@@ -235,13 +235,13 @@ impl Protocol {
 
     /// Whether the ending of a `record_after` body replaces the row it finds.
     pub(crate) fn gives_way(&self, row: &Row, job: usize, completes: bool) -> bool {
-        gives_way(row, row.now, completes, self.jobs[job])
+        gives_way(row, row.now, completes, self.jobs[job], None)
             || self.mutant == Some(Mutant::RecordsOverACompletion)
     }
 }
 
 fn decided(row: &Row, job: &Job) -> Decision {
-    let terms = Terms { job, fingerprint: None, foreign_stale_after: FOREIGN_STALE_AFTER };
+    let terms = Terms { job, fingerprint: None, foreign_stale_after: FOREIGN_STALE_AFTER, under: None };
     decide(Some(row), row.now, &terms)
 }
 

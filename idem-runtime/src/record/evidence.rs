@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::Record;
+use super::{Record, Status};
 
 /// A time of the database as a person reads it, in UTC.
 struct Utc(i64);
@@ -54,6 +54,11 @@ impl Record {
                 let _ = write!(text, "; taken over {takeovers} times");
             }
         }
+        if let Some(phase) = self.last_phase() {
+            let name = phase.phase_name().unwrap_or(&phase.key);
+            let place = if phase.status == Status::Completed { "after" } else { "in" };
+            let _ = write!(text, "; {place} its phase `{name}` ({})", phase.status);
+        }
         if let Some(error) = &self.error {
             text.push_str("; last error: ");
             text.push_str(error);
@@ -63,6 +68,17 @@ impl Record {
 }
 
 impl Record {
+    /// The phase that the job is in, as far as its rows tell, or that it finished last.
+    fn last_phase(&self) -> Option<&Self> {
+        let phases = || self.phases.iter().filter(|phase| phase.is_born_under(self.created_at));
+        let unfinished =
+            |phase: &&Self| phase.status != Status::Completed && phase.status != Status::Released;
+        phases()
+            .filter(unfinished)
+            .max_by_key(|phase| phase.fence)
+            .or_else(|| phases().max_by_key(|phase| phase.completed_at))
+    }
+
     /// What is known of an execution that goes on and on.
     #[must_use]
     pub(crate) fn progress(&self) -> String {

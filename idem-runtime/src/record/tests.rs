@@ -39,6 +39,7 @@ fn row(status: &str) -> Record {
         created_at: NOW,
         completed_at: None,
         now: NOW,
+        phases: Vec::new(),
     }
 }
 
@@ -183,7 +184,7 @@ fn every_row_is_decided_as_the_table_says() {
                     };
                     let right = table(situation, heir.filter(|_| more), mismatch);
                     for (job, right) in jobs.iter().zip(right) {
-                        let terms = Terms { job, fingerprint, foreign_stale_after: FOREIGN };
+                        let terms = Terms { job, fingerprint, foreign_stale_after: FOREIGN, under: None };
                         let decided = decide(Some(&record), NOW, &terms);
                         assert_eq!(decided, right, "{record:#?} met by {job:?} with {fingerprint:?}");
                         seen += 1;
@@ -200,7 +201,8 @@ fn an_absent_row_runs_whatever_the_job() {
     for (_, policy, _) in POLICIES {
         for mode in MODES {
             let job = job(mode, policy, 0);
-            let terms = Terms { job: &job, fingerprint: Some("a"), foreign_stale_after: FOREIGN };
+            let terms =
+                Terms { job: &job, fingerprint: Some("a"), foreign_stale_after: FOREIGN, under: None };
             assert_eq!(decide(None, NOW, &terms), Decision::Run(Standing::Absent));
         }
     }
@@ -218,9 +220,87 @@ fn a_record_gives_way_only_to_what_may_stand_in_its_place() {
             "failed" => (!s.foreign_template, false),
             _ => (false, false),
         };
-        assert_eq!(gives_way(record, NOW, true, &job), completion, "{record:#?}");
-        assert_eq!(gives_way(record, NOW, false, &job), failure, "{record:#?}");
+        assert_eq!(gives_way(record, NOW, true, &job, None), completion, "{record:#?}");
+        assert_eq!(gives_way(record, NOW, false, &job, None), failure, "{record:#?}");
     });
+}
+
+const OURS: &str = "aa";
+const FENCE: i64 = 10;
+const BORN: i64 = 7;
+
+/// What a phase's row says of the life of its job and of its fence, who enters it, and whether that is another life.
+const LIVES: [(Option<i64>, i64, Option<i64>, bool); 9] = [
+    (Some(BORN), 9, Some(BORN), false),
+    (Some(BORN), FENCE, Some(BORN), false),
+    (Some(BORN), 11, Some(BORN), false),
+    (Some(BORN - 1), 11, Some(BORN), true),
+    (Some(BORN + 1), 9, Some(BORN), true),
+    (None, 0, Some(BORN), false),
+    (None, 0, None, false),
+    (Some(BORN), 9, None, true),
+    (Some(BORN), FENCE, None, false),
+];
+
+#[test]
+fn a_phase_of_another_life_of_its_job_is_none_and_a_claim_of_another_execution_is_stale() {
+    for mode in MODES {
+        let job = job(mode, OnStale::Retry, 5);
+        for (birth, fence, born, outlived) in LIVES {
+            let under = Some(Under { owner: OURS, fence: FENCE, born });
+            let terms = Terms { job: &job, fingerprint: None, foreign_stale_after: FOREIGN, under };
+            every_row(|record, s| {
+                for owner in [record.owner.clone(), record.owner.as_ref().map(|_| OURS.to_owned())] {
+                    let record = Record {
+                        owner,
+                        fence,
+                        fingerprint: birth.map(|born| born.to_string()),
+                        ..record.clone()
+                    };
+                    let succeeded = record.owner.as_ref().is_some_and(|owner| owner != OURS);
+                    let stopped = Record {
+                        lease_until: if succeeded { Some(NOW) } else { record.lease_until },
+                        ..record.clone()
+                    };
+                    let right = match s.status {
+                        "paused" => Decision::Busy { retry_after: None },
+                        _ if outlived => Decision::Run(Standing::Expired),
+                        _ => decide(Some(&stopped), NOW, &Terms { under: None, ..terms }),
+                    };
+                    assert_eq!(decide(Some(&record), NOW, &terms), right, "{record:#?}");
+                    let gives_way_as_any = gives_way(&record, NOW, true, &job, None);
+                    let right = s.status != "paused" && (outlived || gives_way_as_any);
+                    assert_eq!(gives_way(&record, NOW, true, &job, under), right, "{record:#?}");
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn the_evidence_names_the_phase_that_a_job_is_in_or_finished_last() {
+    let phase = |name: &str, status: &str, fence: i64, completed_at: Option<i64>| Record {
+        key: format!("order:17/{name}"),
+        fence,
+        completed_at,
+        fingerprint: Some(NOW.to_string()),
+        ..row(status)
+    };
+    let reserve = phase("reserve", "completed", 9, Some(NOW - 5));
+    let charge = phase("charge", "processing", 9, None);
+    let line = phase("line:42", "completed", 9, Some(NOW - 3));
+    let former = Record { fingerprint: Some("1".to_owned()), ..phase("mail", "processing", 12, None) };
+    let evidence = |phases: &[&Record]| {
+        let phases = phases.iter().map(|&phase| phase.clone()).collect();
+        Record { phases, owner: Some("aa".to_owned()), ..row("processing") }.evidence()
+    };
+    assert!(evidence(&[&reserve, &charge, &former]).contains("in its phase `charge` (processing)"));
+    assert!(evidence(&[&reserve, &line]).contains("after its phase `line:42` (completed)"));
+    assert!(!evidence(&[&former]).contains("phase"));
+    let long =
+        Record { key: "a%#b".to_owned(), template: Some("order:<>/line:<>".to_owned()), ..row("completed") };
+    assert_eq!((long.phase_name(), long.is_phase()), (Some("line:<>"), true));
+    assert_eq!((row("completed").phase_name(), row("completed").is_phase()), (None, false));
 }
 
 #[test]
@@ -236,7 +316,7 @@ fn a_holder_is_seen_alive_while_its_lease_runs() {
 fn deadlines_beyond_the_clock_neither_wrap_nor_panic() {
     let extremes = [i64::MIN, -1, 0, i64::MAX];
     let job = job(Mode::LockFirst, OnStale::Retry, 5);
-    let terms = Terms { job: &job, fingerprint: None, foreign_stale_after: Duration::MAX };
+    let terms = Terms { job: &job, fingerprint: None, foreign_stale_after: Duration::MAX, under: None };
     for (lease_until, created_at) in extremes.into_iter().flat_map(|a| extremes.map(|b| (a, b))) {
         for lease_until in [Some(lease_until), None] {
             let record = Record { lease_until, created_at, takeovers: -1, ..row("processing") };

@@ -5,9 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Execution, LOOKS, Ticket, job_row, settle::Progress, shown};
+use super::{Execution, LOOKS, Ticket, job_row, phase::Shelter, settle::Progress, shown};
 use crate::{
-    claim::Claim,
+    claim::{Claim, ClaimTerms, new_owner},
     current::Context,
     error::Error,
     idem::Idem,
@@ -15,7 +15,8 @@ use crate::{
     key::Key,
     outcome::Outcome,
     point::{Point, is_dead, reached},
-    record::{self, Decision, Record, Standing, Status, Terms},
+    progress::has_phases,
+    record::{self, Decision, Record, Standing, Status, Terms, micros},
     service::{Attempt, Failure, Patience, Service},
     store::{Answer, Audit, Insert, Moment, NewRow, Replace},
 };
@@ -31,8 +32,10 @@ pub(super) struct Call {
     pub(super) idem: Idem,
     pub(super) key: Key,
     pub(super) stored: Arc<str>,
-    fingerprint: Option<String>,
+    pub(super) fingerprint: Option<String>,
     outer: Option<Arc<Context>>,
+    /// What it stands under, if it is a phase.
+    pub(super) shelter: Option<Shelter>,
     /// When a call that waits for a busy key stops waiting.
     pub(super) waits_until: Option<Instant>,
     /// The next pause between two looks.
@@ -41,7 +44,10 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) fn prepare(ticket: Ticket, place: &'static str) -> Result<Self, Error> {
-        let Ticket { job, idem, key, fingerprint, problem } = ticket;
+        if ticket.is_phase {
+            return Self::enter_phase(ticket);
+        }
+        let Ticket { job, idem, key, fingerprint, problem, .. } = ticket;
         let idem = idem.map_or_else(|| Idem::installed(job), Ok)?;
         if let Some(problem) = problem {
             return Err(problem);
@@ -64,17 +70,21 @@ impl Call {
             return Err(Error::Reentered { key });
         }
         let stored = key.stored();
+        Self::new(job, idem, key, stored, fingerprint.finish(), outer, None)
+    }
+
+    pub(super) fn new(
+        job: &'static Job,
+        idem: Idem,
+        key: Key,
+        stored: Arc<str>,
+        fingerprint: Option<String>,
+        outer: Option<Arc<Context>>,
+        shelter: Option<Shelter>,
+    ) -> Result<Self, Error> {
         let waits_until = job.wait_limit().map(|limit| Instant::now() + limit);
-        let call = Self {
-            job,
-            idem,
-            key,
-            stored,
-            fingerprint: fingerprint.finish(),
-            outer,
-            waits_until,
-            pause: SHORTEST_WAIT,
-        };
+        let pause = SHORTEST_WAIT;
+        let call = Self { job, idem, key, stored, fingerprint, outer, shelter, waits_until, pause };
         call.check_open()?;
         reached(Point::BeforeClaim);
         Ok(call)
@@ -82,7 +92,7 @@ impl Call {
 
     /// A shutdown lets no call in, but for those that a running body makes: it waits for that body.
     pub(super) fn check_open(&self) -> Result<(), Error> {
-        let is_nested = self.outer.as_ref().is_some_and(|outer| outer.service.is(self.service()));
+        let is_nested = self.outer.as_ref().is_some_and(|outer| outer.service().is(self.service()));
         if self.idem.is_closing() && !is_nested {
             Err(Error::ShuttingDown { key: self.key.clone() })
         } else {
@@ -99,6 +109,23 @@ impl Call {
             job: self.job,
             fingerprint: self.fingerprint.as_deref(),
             foreign_stale_after: self.service().limits().foreign_stale_after,
+            under: self.shelter.as_ref().map(Shelter::under),
+        }
+    }
+
+    fn claim_terms(&self) -> ClaimTerms {
+        let released_for = match self.shelter {
+            Some(_) => None,
+            None => self.job.released_for(self.service().limits().released_for),
+        };
+        ClaimTerms { lease: self.job.lease(), released_for }
+    }
+
+    /// Whether a claim is made before the body runs.
+    pub(super) fn claims(&self) -> bool {
+        match self.shelter {
+            Some(_) => self.job.claims(),
+            None => self.job.mode() == Mode::LockFirst,
         }
     }
 
@@ -113,7 +140,8 @@ impl Call {
     /// `lock_first`: claims the key, or says why not.
     pub(super) async fn claim(mut self) -> Result<Admitted, Error> {
         let give_up = self.patience().until;
-        let mut seen = Seen::Absent;
+        let mut seen =
+            if self.shelter.is_none() || self.is_first() { Seen::Absent } else { self.read().await? };
         let mut looks = 0;
         while looks < LOOKS || self.waits_until.is_some_and(|until| Instant::now() < until) {
             looks += 1;
@@ -131,28 +159,32 @@ impl Call {
                     Decision::Run(standing) => self.take(&record, standing).await?,
                     Decision::Flag => self.flag(record).await?,
                     Decision::Busy { retry_after } => self.wait(retry_after).await?,
-                    answer => return self.answer(answer, record),
+                    answer => return self.answer(answer, record).await,
                 },
             };
         }
         Err(self.in_progress(Some(SHORTEST_WAIT)))
     }
 
-    /// `record_after`: nothing stands before the effect.
+    /// `record_after`, and a phase that makes no claim of its own: nothing stands before the effect.
     pub(super) async fn look_up(mut self) -> Result<Admitted, Error> {
-        let mut seen = self.read().await?;
+        let mut seen = if self.is_first() { Seen::Absent } else { self.read().await? };
         loop {
-            let Seen::Row(record) = seen else { return Ok(Admitted::Run(self.execution(None, 0, 1)?)) };
+            let Seen::Row(record) = seen else { break };
             seen = match record::decide(Some(&record), record.now, &self.terms()) {
-                Decision::Run(_) => return Ok(Admitted::Run(self.execution(None, 0, 1)?)),
+                Decision::Run(_) => break,
+                Decision::Flag => self.flag(record).await?,
                 Decision::Busy { retry_after } => self.wait(retry_after).await?,
-                answer => return self.answer(answer, record),
+                answer => return self.answer(answer, record).await,
             };
         }
+        let fence = self.shelter.as_ref().map_or(0, Shelter::fence);
+        let entry = Entry { claim: None, owner: None, fence, attempt: 1, born: None };
+        Ok(Admitted::Run(self.execution(entry)?))
     }
 
     /// The answer of a call that does not run.
-    pub(super) fn answer(&self, decision: Decision, record: Box<Record>) -> Result<Admitted, Error> {
+    pub(super) async fn answer(&self, decision: Decision, record: Box<Record>) -> Result<Admitted, Error> {
         let key = self.key.clone();
         match decision {
             Decision::Replay => Ok(Admitted::Completed { key, result: record.result }),
@@ -171,15 +203,16 @@ impl Call {
                 let message = record.error.unwrap_or_else(|| "its error was not recorded".into());
                 Err(Error::PreviouslyFailed { key, message })
             }
-            Decision::Review | Decision::Flag => Err(self.needs_review(&record)),
+            Decision::Review | Decision::Flag => Err(self.needs_review(*record).await),
             Decision::Busy { retry_after } => Err(self.in_progress(retry_after)),
             Decision::Run(_) => Err(self.in_progress(Some(SHORTEST_WAIT))),
         }
     }
 
-    pub(super) fn needs_review(&self, record: &Record) -> Error {
+    pub(super) async fn needs_review(&self, record: Record) -> Error {
         let retry_after = self.service().limits().review_after;
-        Error::NeedsReview { key: self.key.clone(), reason: record.evidence(), retry_after }
+        let reason = self.idem.reviewer().with_phases(record).await.evidence();
+        Error::NeedsReview { key: self.key.clone(), reason, retry_after }
     }
 
     pub(super) fn in_progress(&self, retry_after: Option<Duration>) -> Error {
@@ -214,16 +247,42 @@ impl Call {
     }
 
     async fn insert(&self) -> Result<Seen, Error> {
-        let attempt = self.service().claim(self.first_claim()?, self.job.lease(), self.patience()).await;
-        self.seen(attempt, Standing::Absent, 1)
+        let (claim, terms) = (self.first_claim()?, self.claim_terms());
+        match self.service().claim(claim, self.job_claim(), terms, self.patience()).await {
+            // Nothing but the claim of its job keeps an absent row from being written.
+            Ok(Attempt::Gone) if self.shelter.is_some() => Err(self.superseded()),
+            attempt => self.seen(attempt, Standing::Absent, 1, None),
+        }
     }
 
     /// Claims a row as it was seen.
     async fn take(&self, record: &Record, standing: Standing) -> Result<Seen, Error> {
-        let claim = self.next_claim(record, standing)?;
+        self.notice_phases(record, standing).await?;
+        let (claim, terms) = (self.next_claim(record, standing)?, self.claim_terms());
         let attempt = claim.row.attempt;
-        let taken = self.service().take(claim, self.job.lease(), self.patience()).await;
-        self.seen(taken, standing, attempt)
+        let taken = self.service().take(claim, self.job_claim(), terms, self.patience()).await;
+        let born = (standing != Standing::Expired).then_some(record.created_at);
+        self.seen(taken, standing, attempt, born)
+    }
+
+    /// Finds out whether an earlier execution left phases, whose job does not show them: they are kept for as long as
+    /// its row is.
+    async fn notice_phases(&self, record: &Record, standing: Standing) -> Result<(), Error> {
+        if self.shelter.is_some() || self.job.is_phased() {
+            return Ok(());
+        }
+        let limit = micros(self.service().limits().released_for);
+        let found = match standing {
+            Standing::Released => record.expires_at.is_none_or(|end| end.saturating_sub(record.now) > limit),
+            Standing::Stale | Standing::Doubtful => {
+                has_phases(self.service(), record).await.map_err(|failure| self.failed(failure))?
+            }
+            Standing::Absent | Standing::Expired | Standing::Claimed => false,
+        };
+        if found {
+            self.job.has_phases();
+        }
+        Ok(())
     }
 
     /// The claim of an absent key.
@@ -268,9 +327,10 @@ impl Call {
         attempt: Result<Attempt, Failure>,
         standing: Standing,
         number: i32,
+        born: Option<i64>,
     ) -> Result<Seen, Error> {
         match attempt {
-            Ok(Attempt::Held(claim)) => Ok(Seen::Held(Grant { claim, standing, number })),
+            Ok(Attempt::Held(claim)) => Ok(Seen::Held(Grant { claim, standing, number, born })),
             Ok(Attempt::Found(record)) => Ok(Seen::Row(record)),
             Ok(Attempt::Gone) => Ok(Seen::Absent),
             Err(failure) => Err(self.failed(failure)),
@@ -284,14 +344,18 @@ impl Call {
             takeovers,
             lease: Moment::In(self.job.lease()),
             error,
-            ..job_row(self.job, &self.idem, Status::Processing, self.fingerprint.clone())?
+            owner: Some(match &self.shelter {
+                Some(shelter) => shelter.owner().to_owned(),
+                None => new_owner()?,
+            }),
+            ..job_row(self.job, &self.idem, Status::Processing, self.fingerprint.clone())
         })
     }
 
     /// Turns a stale claim into one that a person has to look at, and tells them.
     async fn flag(&self, record: Box<Record>) -> Result<Seen, Error> {
         match self.flagging(&record).await.map_err(|failure| self.failed(failure))? {
-            Answer::Written { .. } => Err(self.needs_review(&record)),
+            Answer::Written { .. } => Err(self.needs_review(*record).await),
             Answer::Found(record) => Ok(Seen::Row(record)),
             Answer::Gone => Ok(Seen::Absent),
         }
@@ -325,12 +389,13 @@ impl Call {
 
     /// Enters a claim, unless its lease has passed already: then it is given back.
     fn enter(&self, grant: Grant) -> Result<Option<Box<Execution>>, Error> {
-        let Grant { claim, standing, number } = grant;
+        let Grant { claim, standing, number, born } = grant;
         if claim.lease().is_lost() {
             return Ok(None);
         }
-        let fence = claim.fence();
-        let mut execution = self.execution(Some(claim), fence, number)?;
+        let (owner, fence) = (Some(claim.owner().to_owned()), claim.fence());
+        let entry = Entry { claim: Some(claim), owner, fence, attempt: number, born };
+        let mut execution = self.execution(entry)?;
         if standing.takes_over() {
             tracing::warn!(
                 job = self.job.name(),
@@ -346,29 +411,30 @@ impl Call {
         Ok(Some(execution))
     }
 
-    pub(super) fn execution(
-        &self,
-        claim: Option<Claim>,
-        fence: i64,
-        attempt: i32,
-    ) -> Result<Box<Execution>, Error> {
+    pub(super) fn execution(&self, entry: Entry) -> Result<Box<Execution>, Error> {
+        let Entry { claim, owner, fence, attempt, born } = entry;
         reached(Point::Claimed);
         if is_dead() {
             return Err(Error::ServiceGone { key: Some(self.key.clone()) });
         }
         let live = self.service().live();
-        let membership = live.join(&self.stored, claim.as_ref(), self.job.heartbeat());
+        let membership =
+            live.join(&self.stored, claim.as_ref(), self.job.heartbeat(), self.shelter.is_some());
         // From here on a shutdown waits for this execution. One that came before is seen now; dropping the claim gives
         // it back.
         self.check_open()?;
         let context = Arc::new(Context {
-            service: self.service().clone(),
+            idem: self.idem.clone(),
+            job: self.job,
             key: self.key.clone(),
+            stored: Arc::clone(&self.stored),
+            owner,
             fence,
             attempt: u32::try_from(attempt).unwrap_or(1),
             lease: claim.as_ref().map(|claim| Arc::clone(claim.lease())),
             mark: AtomicBool::new(false),
             outer: self.outer.clone(),
+            part: self.whole(born),
         });
         Ok(Box::new(Execution {
             job: self.job,
@@ -377,7 +443,7 @@ impl Call {
             fingerprint: self.fingerprint.clone(),
             context,
             claim,
-            owner: None,
+            shelter: self.shelter.clone(),
             _membership: membership,
             on_success: Outcome::Executed,
             progress: Progress::Runs,
@@ -393,11 +459,25 @@ enum Seen {
     Held(Grant),
 }
 
+/// An execution that begins.
+pub(super) struct Entry {
+    pub(super) claim: Option<Claim>,
+    /// The owner of its claim, also of one in a caller's transaction, which nobody else sees.
+    pub(super) owner: Option<String>,
+    pub(super) fence: i64,
+    /// The how manyeth execution of the key it is.
+    pub(super) attempt: i32,
+    /// When the row was born, if not just now.
+    pub(super) born: Option<i64>,
+}
+
 struct Grant {
     claim: Claim,
     standing: Standing,
     /// The how manyeth execution of the key it is.
     number: i32,
+    /// When the row was born, if not just now.
+    born: Option<i64>,
 }
 
 /// The pauses between two looks at a busy key.

@@ -8,9 +8,9 @@ use std::{
     time::Instant,
 };
 
-use super::{LOOKS, Refusal, job_row, report, shown};
+use super::{LOOKS, Refusal, job_row, phase::Shelter, report, shown};
 use crate::{
-    claim::{Claim, Lease},
+    claim::{Claim, Lease, new_owner},
     current::Context,
     error::Error,
     heartbeat::Membership,
@@ -40,8 +40,8 @@ pub(crate) struct Execution {
     pub(super) fingerprint: Option<String>,
     pub(super) context: Arc<Context>,
     pub(super) claim: Option<Claim>,
-    /// The owner of a claim inside of a caller's transaction, which nobody else sees.
-    pub(super) owner: Option<String>,
+    /// What it stands under, if it is a phase.
+    pub(super) shelter: Option<Shelter>,
     /// It counts as running, and its lease is renewed, for as long as this stays.
     pub(super) _membership: Membership,
     /// How the call ends once its completion is recorded.
@@ -222,40 +222,39 @@ impl Execution {
     async fn complete(&mut self, result: Option<String>) -> Result<(), Error> {
         let key = self.context.key.clone();
         let ttl = self.job.retention();
-        let recorded = match self.claim.take() {
-            Some(claim) => {
-                let (finishing, _) = end(claim, store::Ending::Completed { result: result.clone(), ttl });
-                match finishing.await {
-                    Ok(Answer::Written { .. }) => return Ok(()),
-                    Ok(Answer::Found(_) | Answer::Gone) => return Err(Error::ClaimLost { key }),
-                    Err(failure) => Err(failure),
-                }
-            }
-            None => self.record(Status::Completed, result.clone(), None).await,
+        let sent = Instant::now();
+        let recorded = if let Some(claim) = self.claim.take() {
+            let (finishing, _) = end(claim, store::Ending::Completed { result: result.clone(), ttl });
+            finishing.await.map(|answer| matches!(answer, Answer::Written { .. }))
+        } else {
+            self.record(Status::Completed, result.clone(), None).await
         };
-        recorded.map_err(|failure| {
-            let message = failure.into_error(None).to_string();
-            Error::CompletionUnknown { key, result, message }
-        })
+        if let (Ok(true), Some(lease)) = (&recorded, self.shelter.as_ref().and_then(Shelter::lease)) {
+            // That of a phase renews the lease of its job.
+            lease.renew(sent);
+        }
+        match recorded {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::ClaimLost { key }),
+            Err(failure) => {
+                let message = failure.into_error(None).to_string();
+                Err(Error::CompletionUnknown { key, result, message })
+            }
+        }
     }
 
     async fn fail(&mut self, verdict: OnError, error: String) {
         let ttl = self.job.retention();
         let recorded = match (self.claim.take(), verdict) {
             (Some(claim), verdict) => {
-                let purge_after = self.idem.service().limits().released_for;
                 let ending = match verdict {
                     OnError::Hold => store::Ending::Held { error: Some(error) },
-                    OnError::Release => store::Ending::Released {
-                        error: Some(error),
-                        purge_after: Some(purge_after),
-                        withdrawn: false,
-                    },
+                    OnError::Release => self.release(error),
                     OnError::Record => store::Ending::Failed { error, ttl },
                 };
                 end(claim, ending).0.await.map(|answer| matches!(answer, Answer::Written { .. }))
             }
-            (None, OnError::Record) => self.record(Status::Failed, None, Some(error)).await.map(|()| true),
+            (None, OnError::Record) => self.record(Status::Failed, None, Some(error)).await,
             (None, OnError::Hold | OnError::Release) => return,
         };
         let (job, key) = (self.job.name(), shown(&self.context.key));
@@ -266,19 +265,31 @@ impl Execution {
         }
     }
 
-    /// `record_after`: writes the ending where nothing better stands. The first completion stays.
+    fn release(&self, error: String) -> store::Ending {
+        let limit = self.idem.service().limits().released_for;
+        let purge_after = if self.shelter.is_some() { None } else { self.job.released_for(limit) };
+        store::Ending::Released { error: Some(error), purge_after, withdrawn: false }
+    }
+
+    /// Without a claim of its own: writes the ending where nothing better stands. The first completion stays. Not so
+    /// where the claim is gone that a phase stands under.
     async fn record(
         &self,
         status: Status,
         result: Option<String>,
         error: Option<String>,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let row = job_row(self.job, &self.idem, status, self.fingerprint.clone());
-        let Ok(row) = row else { return Err(Failure::Gone) };
-        let row = NewRow { result, error, expires: Moment::from(self.job.retention()), ..row };
+        let owner = match &self.shelter {
+            Some(shelter) => shelter.owner().to_owned(),
+            None => new_owner().map_err(|_| Failure::Gone)?,
+        };
+        let row =
+            NewRow { owner: Some(owner), result, error, expires: Moment::from(self.job.retention()), ..row };
         let service = self.idem.service().clone();
-        let (job, key) = (self.job, Arc::clone(&self.stored));
-        let recording = self.idem.service().complete(async move { record(&service, job, key, row).await });
+        let (job, key, shelter) = (self.job, Arc::clone(&self.stored), self.shelter.clone());
+        let recording =
+            self.idem.service().complete(async move { record(&service, job, key, row, shelter).await });
         recording.await?
     }
 
@@ -287,13 +298,12 @@ impl Execution {
         if self.progress == Progress::Asks {
             return store::Ending::Held { error: None };
         }
-        let error = Some("the body panicked or was dropped before it returned".to_owned());
+        let error = "the body panicked or was dropped before it returned".to_owned();
         let has_returned = self.progress == Progress::Returned;
         if self.job.error_rule() == ErrorRule::ByMark && !self.context.is_marked() && !has_returned {
-            let purge_after = self.idem.service().limits().released_for;
-            return store::Ending::Released { error, purge_after: Some(purge_after), withdrawn: false };
+            return self.release(error);
         }
-        store::Ending::Held { error }
+        store::Ending::Held { error: Some(error) }
     }
 }
 
@@ -315,28 +325,48 @@ pub(super) fn end(
     claim: Claim,
     ending: store::Ending,
 ) -> (impl Future<Output = Result<Answer, Failure>>, Arc<Lease>) {
+    // Who gives a phase back says what it knows of its own claim alone.
+    let is_final = matches!(ending, store::Ending::Completed { .. } | store::Ending::Failed { .. });
+    let job = claim.job().filter(|_| is_final).cloned();
     let (service, finish, lease): (Service, Finish, Arc<Lease>) = claim.end(ending);
     let patience = service.patience_of_an_end(&lease);
-    (service.finish(finish, patience), lease)
+    (service.finish(finish, job, patience), lease)
 }
 
-/// Writes the ending of a `record_after` body.
-async fn record(service: &Service, job: &Job, key: Arc<str>, row: NewRow) -> Result<(), Failure> {
-    let patience = Patience::new(Instant::now() + service.limits().record_for, None).insisting();
+/// Writes the ending of a body that had no claim of its own; says whether the claim stands that it is under.
+async fn record(
+    service: &Service,
+    job: &Job,
+    key: Arc<str>,
+    row: NewRow,
+    shelter: Option<Shelter>,
+) -> Result<bool, Failure> {
+    let patience = match shelter.as_ref().and_then(Shelter::lease) {
+        Some(lease) => service.patience_of_an_end(lease),
+        None => Patience::new(Instant::now() + service.limits().record_for, None).insisting(),
+    };
     let completes = row.status == Status::Completed;
-    let mut answer = service.insert(Insert { key: Arc::clone(&key), row: row.clone() }, patience).await?;
+    let (under, claim) = (shelter.as_ref().map(Shelter::under), shelter.as_ref().map(Shelter::claim));
+    let insert = || Insert { key: Arc::clone(&key), row: row.clone() };
+    let mut answer = service.insert(insert(), claim.clone(), patience).await?;
+    let mut is_new = true;
     for _ in 0..LOOKS {
         answer = match answer {
-            Answer::Written { .. } => return Ok(()),
+            Answer::Written { .. } => return Ok(true),
+            // Nothing but the claim of its job keeps an absent row from being written.
+            Answer::Gone if is_new && claim.is_some() => return Ok(false),
             Answer::Gone => {
-                service.insert(Insert { key: Arc::clone(&key), row: row.clone() }, patience).await?
+                is_new = true;
+                service.insert(insert(), claim.clone(), patience).await?
             }
-            Answer::Found(record) if record::gives_way(&record, record.now, completes, job) => {
-                service.replace(in_place_of(&record, Arc::clone(&key), row.clone()), patience).await?
+            Answer::Found(record) if record::gives_way(&record, record.now, completes, job, under) => {
+                is_new = false;
+                let replace = in_place_of(&record, Arc::clone(&key), row.clone());
+                service.replace(replace, claim.clone(), patience).await?
             }
             Answer::Found(record) => {
                 tracing::debug!(job = job.name(), status = %record.status, "another ending was recorded first; it stays");
-                return Ok(());
+                return Ok(true);
             }
         };
     }

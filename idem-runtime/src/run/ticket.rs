@@ -19,13 +19,23 @@ pub struct Ticket {
     pub(crate) key: Rendering,
     pub(crate) fingerprint: Fingerprinter,
     pub(crate) problem: Option<Error>,
+    /// Whether it is a phase of the job around it.
+    pub(crate) is_phase: bool,
 }
 
 impl Ticket {
     /// A call of a job, so far without its values.
     pub fn new(job: &'static Job) -> Box<Self> {
         let key = render(job.template());
-        Box::new(Self { job, idem: None, key, fingerprint: Fingerprinter::default(), problem: None })
+        let fingerprint = Fingerprinter::default();
+        Box::new(Self { job, idem: None, key, fingerprint, problem: None, is_phase: false })
+    }
+
+    /// Entering a phase, so far without what tells it from its like.
+    pub fn phase(phase: &'static Job) -> Box<Self> {
+        let mut ticket = Self::new(phase);
+        ticket.is_phase = true;
+        ticket
     }
 
     /// The next placeholder's value.

@@ -10,12 +10,15 @@ use std::{
 
 use super::{
     Admission, Ending, Execution, LOOKS, Refusal, Ticket, admission,
-    admit::{Admitted, Call, LONGEST_WAIT, SHORTEST_WAIT},
-    job_row, report,
+    admit::{Admitted, Call, Entry, LONGEST_WAIT, SHORTEST_WAIT},
+    job_row,
+    phase::Shelter,
+    report,
     settle::{brief, in_place_of},
     shown,
 };
 use crate::{
+    claim::new_owner,
     error::Error,
     job::OnError,
     key::Key,
@@ -97,7 +100,7 @@ impl Claiming {
 }
 
 impl Call {
-    async fn begin(self, enlist: &mut dyn Enlist) -> Result<Admitted, Error> {
+    async fn begin(mut self, enlist: &mut dyn Enlist) -> Result<Admitted, Error> {
         let store = Arc::clone(self.service().store());
         let kind = enlist.describe();
         let Some(mut transaction) = enlist.transaction(&*store) else {
@@ -120,7 +123,11 @@ impl Call {
         }
     }
 
-    async fn claim_inside(&self, transaction: &mut dyn Transaction) -> Result<Admitted, Error> {
+    async fn claim_inside(&mut self, transaction: &mut dyn Transaction) -> Result<Admitted, Error> {
+        if let Some(job) = self.job_claim() {
+            let job = transaction.read(&job.key).await.map_err(|halt| self.halted(halt))?;
+            self.stand_under(job.as_ref())?;
+        }
         let mut claiming = Claiming::Absent(Box::new(self.first_claim()?));
         let mut committed = if transaction.locks_what_it_meets() { self.look_aside().await? } else { None };
         for _ in 0..LOOKS {
@@ -132,9 +139,9 @@ impl Call {
                 Answer::Written { fence } => {
                     reached(Point::ClaimWritten);
                     let row = claiming.row();
-                    let mut execution = self.execution(None, fence, row.attempt)?;
-                    execution.owner.clone_from(&row.owner);
-                    return Ok(Admitted::Run(execution));
+                    let (owner, attempt) = (row.owner.clone(), row.attempt);
+                    let entry = Entry { claim: None, owner, fence, attempt, born: None };
+                    return Ok(Admitted::Run(self.execution(entry)?));
                 }
                 Answer::Found(record) => record,
                 Answer::Gone => {
@@ -146,9 +153,9 @@ impl Call {
                 Decision::Run(standing) => Claiming::Present(Box::new(self.next_claim(&record, standing)?)),
                 Decision::Flag => {
                     self.flag_aside(&record).await;
-                    return Err(self.needs_review(&record));
+                    return Err(self.needs_review(*record).await);
                 }
-                answer => return self.answer(answer, record),
+                answer => return self.answer(answer, record).await,
             };
         }
         Err(self.in_progress(Some(SHORTEST_WAIT)))
@@ -200,6 +207,9 @@ impl Call {
 
 impl Execution {
     async fn end(&self, ending: Ending, transaction: &mut dyn Transaction) -> Result<(), Error> {
+        if let Ending::Completed(_) = ending {
+            self.stay_under(transaction).await?;
+        }
         match ending {
             Ending::Completed(result) => {
                 let result = self.storable(result);
@@ -216,6 +226,22 @@ impl Execution {
         }
     }
 
+    /// Makes sure that the claim stands that a phase is under, and renews it: if it does not, what the body did is undone.
+    async fn stay_under(&self, transaction: &mut dyn Transaction) -> Result<(), Error> {
+        let Some(shelter) = self.shelter.as_ref().filter(|shelter| !shelter.is_inside()) else {
+            return Ok(());
+        };
+        let stands = transaction.stands(&shelter.claim()).await;
+        if let Ok(true) = stands {
+            return Ok(());
+        }
+        let undone = transaction.roll_back().await;
+        Err(match (stands, undone) {
+            (Err(halt), Ok(())) | (_, Err(halt)) => self.halted(halt),
+            (Ok(_), Ok(())) => Error::ClaimLost { key: self.context.key.clone() },
+        })
+    }
+
     async fn complete_inside(
         &self,
         result: Option<String>,
@@ -223,7 +249,7 @@ impl Execution {
     ) -> Result<(), Error> {
         let finish = Finish {
             key: Arc::clone(&self.stored),
-            owner: self.owner.clone().unwrap_or_default(),
+            owner: self.context.owner.clone().unwrap_or_default(),
             fence: self.context.fence,
             ending: store::Ending::Completed { result, ttl: self.job.retention() },
         };
@@ -251,9 +277,9 @@ impl Execution {
         let is_open = transaction.is_open();
         let stands = match transaction.read(&self.stored).await {
             Ok(_) if !is_open => true,
-            Ok(record) => {
-                record.is_some_and(|record| record.owner == self.owner && record.fence == self.context.fence)
-            }
+            Ok(record) => record.is_some_and(|record| {
+                record.owner == self.context.owner && record.fence == self.context.fence
+            }),
             Err(Halt::Lost(_)) => false,
             // What the body ran into. The rollback shows whether the savepoint stands.
             Err(_) => is_open,
@@ -264,8 +290,12 @@ impl Execution {
 
     /// Records that the job failed for good, if the caller commits.
     async fn record_inside(&self, error: String, transaction: &mut dyn Transaction) -> Result<(), Error> {
-        let row = job_row(self.job, &self.idem, Status::Failed, self.fingerprint.clone())?;
-        let row = NewRow { error: Some(error), expires: Moment::from(self.job.retention()), ..row };
+        let row = NewRow {
+            owner: Some(new_owner()?),
+            error: Some(error),
+            expires: Moment::from(self.job.retention()),
+            ..job_row(self.job, &self.idem, Status::Failed, self.fingerprint.clone())
+        };
         transaction.begin().await.map_err(|halt| self.halted(halt))?;
         let halt = match self.write_failure(row, transaction).await {
             Ok(()) => match transaction.release().await {
@@ -283,7 +313,12 @@ impl Execution {
     async fn write_failure(&self, row: NewRow, transaction: &mut dyn Transaction) -> Result<(), Halt> {
         let insert = Insert { key: Arc::clone(&self.stored), row };
         let foreign_stale_after = self.idem.service().limits().foreign_stale_after;
-        let terms = Terms { job: self.job, fingerprint: self.fingerprint.as_deref(), foreign_stale_after };
+        let terms = Terms {
+            job: self.job,
+            fingerprint: self.fingerprint.as_deref(),
+            foreign_stale_after,
+            under: self.shelter.as_ref().map(Shelter::under),
+        };
         let mut answer = transaction.insert(&insert, Duration::ZERO).await?;
         for _ in 0..LOOKS {
             answer = match answer {

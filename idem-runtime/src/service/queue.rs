@@ -19,9 +19,9 @@ use tokio::{
 
 use super::{Done, Failure, Message, Patience, Request, Sought, Work, perform_alone, within};
 use crate::{
-    claim::{Claim, Lease},
+    claim::Claim,
     record::{Record, Status},
-    store::{Answer, ErrorClass, Finish, Insert, Store, StoreError},
+    store::{Answer, ErrorClass, Finish, Insert, PhaseWrite, Store, StoreError},
 };
 
 /// The most items that one statement carries.
@@ -44,17 +44,19 @@ enum Kind {
     Finish,
     Insert,
     Replace,
+    Phase,
     Read,
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Finish, Self::Insert, Self::Replace, Self::Read];
+    const ALL: [Self; 5] = [Self::Finish, Self::Insert, Self::Replace, Self::Phase, Self::Read];
 
     fn of(work: &Work) -> Self {
         match work {
             Work::Finish(_) => Self::Finish,
             Work::Insert(_) => Self::Insert,
             Work::Replace(_) => Self::Replace,
+            Work::Phase(_) => Self::Phase,
             Work::Read(_) => Self::Read,
         }
     }
@@ -415,8 +417,8 @@ impl Request {
             return self.found(sought, done);
         }
         let done = match (done, &self.claims) {
-            (Done::Answer(answer), Some((service, lease))) => {
-                service.granted(&self.work, *lease, self.sent.unwrap_or_else(Instant::now), answer)
+            (Done::Answer(answer), Some((service, terms))) => {
+                service.granted(&self.work, *terms, self.sent.unwrap_or_else(Instant::now), answer)
             }
             (done, _) => done,
         };
@@ -429,19 +431,20 @@ impl Request {
     /// The claim that was sought, where it was made after all.
     fn found(&self, Sought { owner, doubtful }: &Sought, done: Done) -> Option<Claim> {
         let (Done::Read(Some(record)) | Done::Answer(Answer::Found(record))) = done else { return None };
-        let (service, lease) = self.claims.as_ref()?;
+        let (service, terms) = self.claims.as_ref()?;
         let made = record.status == Status::Processing && record.owner.as_ref() == Some(owner);
-        let lease = Lease::new(*lease, self.sent.unwrap_or_else(Instant::now));
+        let sent = self.sent.unwrap_or_else(Instant::now);
         let key = Arc::clone(self.work.key());
-        made.then(|| Claim::new(service.clone(), key, owner.clone(), record.fence, lease).doubted(*doubtful))
+        let claim = || Claim::new(service.clone(), key, owner.clone(), record.fence, *terms, sent);
+        made.then(|| claim().doubted(*doubtful))
     }
 
     /// Tells the caller that it came to nothing. Where the store may have made a claim all the same, what is left is
     /// the search for it, for as long as the claim would count.
     fn refuse(self, error: StoreError) -> Option<Self> {
         let _ = self.reply.send(Err(Failure::Store(error)));
-        let (_, lease) = self.claims.as_ref()?;
-        let patience = Patience { until: self.sent? + *lease, insist: false, ..self.patience };
+        let (_, terms) = self.claims.as_ref()?;
+        let patience = Patience { until: self.sent? + terms.lease, insist: false, ..self.patience };
         let doubtful = self.work.is_doubtful();
         let seeks = Some(Sought { owner: self.work.owner()?.to_owned(), doubtful });
         let (reply, _) = oneshot::channel();
@@ -465,6 +468,11 @@ async fn perform(store: &dyn Store, kind: Kind, requests: &mut [Request]) -> Res
             let batch: Vec<Finish> =
                 requests.iter().filter_map(|request| request.work.as_finish().cloned()).collect();
             store.finish(&batch).await?.into_iter().map(Done::Answer).collect()
+        }
+        Kind::Phase => {
+            let batch: Vec<PhaseWrite> =
+                requests.iter().filter_map(|request| request.work.as_phase().cloned()).collect();
+            store.phase(&batch).await?.into_iter().map(Done::Answer).collect()
         }
         Kind::Read => {
             let keys: Vec<Arc<str>> = requests.iter().map(|request| Arc::clone(request.work.key())).collect();

@@ -342,6 +342,7 @@ fn written(key: String, row: &NewRow, fence: i64, born: i64, now: i64) -> Record
         alerted_at: at(now, row.alerted),
         created_at: born,
         now,
+        phases: Vec::new(),
     }
 }
 

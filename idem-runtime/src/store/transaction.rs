@@ -4,7 +4,7 @@ use std::{error::Error as StdError, future::Future, pin::Pin, time::Duration};
 
 use crate::{
     record::Record,
-    store::{Answer, Finish, Insert, Replace, StoreError},
+    store::{Answer, Finish, Insert, Renew, Replace, StoreError},
 };
 
 /// What one step inside a transaction comes to.
@@ -70,6 +70,10 @@ pub trait Transaction: Send {
 
     /// Ends an execution that began in this transaction.
     fn finish<'a>(&'a mut self, finish: &'a Finish) -> Step<'a, Answer>;
+
+    /// Renews the lease of a job's claim if its row carries that and is `processing` or `needs_review`; whether it does. Where
+    /// it does, nobody takes the job over until this transaction ends.
+    fn stands<'a>(&'a mut self, job: &'a Renew) -> Step<'a, bool>;
 
     /// Reads a row.
     fn read<'a>(&'a mut self, key: &'a str) -> Step<'a, Option<Record>>;

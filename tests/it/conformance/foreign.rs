@@ -18,7 +18,7 @@ static JOB: Job =
     Job::lock_first("charge", &["billing:", ":", ""], "app", "app.rs", 1).on_stale(OnStale::Retry);
 
 pub(super) fn terms(job: &Job) -> Terms<'_> {
-    Terms { job, fingerprint: None, foreign_stale_after: Duration::from_mins(15) }
+    Terms { job, fingerprint: None, foreign_stale_after: Duration::from_mins(15), under: None }
 }
 
 pub(super) async fn a_row_with_only_a_key_is_a_claim_without_owner(s: &Subject) {

@@ -180,6 +180,10 @@ impl Transaction for PostgresTransaction<'_> {
         Box::pin(self.finish(finish))
     }
 
+    fn stands<'a>(&'a mut self, _job: &'a crate::store::Renew) -> Step<'a, bool> {
+        Box::pin(std::future::ready(Ok(true)))
+    }
+
     fn read<'a>(&'a mut self, key: &'a str) -> Step<'a, Option<Record>> {
         Box::pin(self.read(key))
     }

@@ -78,6 +78,7 @@ where
         created_at: cells.next()?,
         completed_at: cells.next()?,
         now: cells.next()?,
+        phases: Vec::new(),
     })
 }
 

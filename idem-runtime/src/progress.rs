@@ -1,0 +1,41 @@
+//! How far a job has come: the rows of its phases.
+
+use std::sync::Arc;
+
+use crate::{
+    key::{long_phases_of, phases_of},
+    record::Record,
+    resolve::patiently,
+    service::{Failure, Service},
+};
+
+/// The most phases that are read of one job.
+const MOST: u32 = 1_000;
+
+/// A job's row with those of its phases.
+pub(crate) async fn with_phases(service: &Service, mut record: Record) -> Result<Record, Failure> {
+    record.phases = between(service, phases_of(&record.key), MOST).await?;
+    if let Some(bounds) = long_phases_of(&record.key) {
+        let mut others = between(service, bounds, MOST).await?;
+        others.retain(|other| other.is_long_phase_of(&record));
+        record.phases.append(&mut others);
+    }
+    record.phases.sort_by_key(|phase| (phase.created_at, phase.fence));
+    Ok(record)
+}
+
+/// Whether a job's row has phases.
+pub(crate) async fn has_phases(service: &Service, record: &Record) -> Result<bool, Failure> {
+    Ok(!with_phases(service, record.clone()).await?.phases.is_empty())
+}
+
+async fn between(
+    service: &Service,
+    (after, before): (String, String),
+    limit: u32,
+) -> Result<Vec<Record>, Failure> {
+    let store = Arc::clone(service.store());
+    let until = (!store.is_local()).then(|| service.patience(None).until);
+    let reading = async move { patiently(until, || store.between(&after, &before, limit)).await };
+    Ok(service.complete(reading).await?.map_err(Failure::Store)?.answer)
+}
