@@ -50,7 +50,7 @@ mod watched {
         fmt,
         sync::{
             Arc,
-            atomic::{AtomicBool, Ordering},
+            atomic::{AtomicBool, AtomicUsize, Ordering},
         },
     };
 
@@ -69,6 +69,8 @@ mod watched {
     /// A process that is to die at a point: what runs inside of it reaches no store from then on.
     pub(crate) struct Fuse {
         at: Point,
+        /// How often it still comes by that point unharmed.
+        spared: AtomicUsize,
         blown: AtomicBool,
     }
 
@@ -79,8 +81,18 @@ mod watched {
     }
 
     impl Fuse {
-        pub(crate) fn new(at: Point) -> Arc<Self> {
-            Arc::new(Self { at, blown: AtomicBool::new(false) })
+        pub(crate) fn new(at: Point, spared: usize) -> Arc<Self> {
+            Arc::new(Self { at, spared: AtomicUsize::new(spared), blown: AtomicBool::new(false) })
+        }
+
+        /// It comes by a point.
+        fn pass(&self, point: Point) {
+            let spared = |left: usize| left.checked_sub(1);
+            let is_its_time =
+                || self.spared.fetch_update(Ordering::SeqCst, Ordering::SeqCst, spared).is_err();
+            if self.at == point && is_its_time() {
+                self.blown.store(true, Ordering::SeqCst);
+            }
         }
 
         pub(crate) fn is_blown(&self) -> bool {
@@ -112,11 +124,7 @@ mod watched {
         if let Some(hook) = HOOK.get() {
             hook(point);
         }
-        let _ = FUSE.try_with(|fuse| {
-            if fuse.at == point {
-                fuse.blown.store(true, Ordering::SeqCst);
-            }
-        });
+        let _ = FUSE.try_with(|fuse| fuse.pass(point));
     }
 
     pub(crate) fn is_dead() -> bool {

@@ -167,7 +167,18 @@ impl Kit {
     /// What the worker would have written after that point is not written, its heartbeats end, and its body goes no
     /// further. What it did to the test's own world before stays done.
     pub async fn crash_at<R>(&self, point: Point, delivery: impl Future<Output = R>) -> Option<R> {
-        let fuse = Fuse::new(point);
+        self.crash_at_nth(point, 1, delivery).await
+    }
+
+    /// [`crash_at`](Self::crash_at) the `n`th time that the worker comes by the point, from 1 on: a job of several phases
+    /// comes by most of them once for each phase.
+    pub async fn crash_at_nth<R>(
+        &self,
+        point: Point,
+        n: usize,
+        delivery: impl Future<Output = R>,
+    ) -> Option<R> {
+        let fuse = Fuse::new(point, n.saturating_sub(1));
         let mut delivery = Box::pin(fuse.scope(delivery));
         poll_fn(|cx| {
             let polled = delivery.as_mut().poll(cx);
@@ -178,7 +189,7 @@ impl Kit {
 
     /// [`crash_at`](Self::crash_at) for a synchronous job. Its body is never interrupted.
     pub fn crash_at_sync<R>(&self, point: Point, delivery: impl FnOnce() -> R) -> Option<R> {
-        let fuse = Fuse::new(point);
+        let fuse = Fuse::new(point, 0);
         let returned = fuse.sync_scope(delivery);
         (!fuse.is_blown()).then_some(returned)
     }
