@@ -145,6 +145,11 @@ impl Record {
         self.status == Status::Processing && (self.owner.is_none() || policy == Some(OnStale::Alert))
     }
 
+    /// When the execution began, as far as the row tells: a phase has the fence of its job, which was claimed before.
+    pub(crate) fn claimed_at(&self) -> i64 {
+        self.fence.max(self.created_at)
+    }
+
     /// When a claim goes stale.
     #[must_use]
     pub fn stale_at(&self, foreign_stale_after: Duration) -> i64 {
@@ -233,7 +238,7 @@ pub struct Under<'a> {
 
 impl Under<'_> {
     /// Whether a phase's row is of an earlier life of the job, whose own row has expired or is gone.
-    fn outlives(&self, phase: &Record) -> bool {
+    pub(crate) fn outlives(&self, phase: &Record) -> bool {
         match self.born {
             Some(born) => !phase.is_born_under(born),
             None => phase.fingerprint.is_some() && phase.fence < self.fence,

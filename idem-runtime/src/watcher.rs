@@ -199,7 +199,8 @@ impl Watcher {
         let lease = match (known, row.lease_until) {
             (Some(lease), _) => lease,
             (None, Some(end)) => {
-                Duration::from_micros(end.saturating_sub(row.fence).max(0).unsigned_abs()).min(UNKNOWN_LEASE)
+                Duration::from_micros(end.saturating_sub(row.claimed_at()).max(0).unsigned_abs())
+                    .min(UNKNOWN_LEASE)
             }
             (None, None) => foreign.min(UNKNOWN_LEASE),
         };

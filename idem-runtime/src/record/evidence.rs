@@ -39,7 +39,11 @@ impl Record {
         let mut text = match &self.owner {
             Some(owner) => {
                 let worker = self.worker.as_deref().unwrap_or("an unknown worker");
-                format!("attempt {} by {worker} (owner {owner}), claimed {}", self.attempt, Utc(self.fence))
+                format!(
+                    "attempt {} by {worker} (owner {owner}), claimed {}",
+                    self.attempt,
+                    Utc(self.claimed_at())
+                )
             }
             None => format!("a claim without owner, made {}", Utc(self.created_at)),
         };
@@ -83,11 +87,11 @@ impl Record {
     #[must_use]
     pub(crate) fn progress(&self) -> String {
         let worker = self.worker.as_deref().unwrap_or("an unknown worker");
-        let minutes = self.now.saturating_sub(self.fence).max(0) / 60_000_000;
+        let minutes = self.now.saturating_sub(self.claimed_at()).max(0) / 60_000_000;
         format!(
             "attempt {} by {worker}, claimed {}, is alive and still at it after {minutes} min",
             self.attempt,
-            Utc(self.fence),
+            Utc(self.claimed_at()),
         )
     }
 }

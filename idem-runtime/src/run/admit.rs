@@ -234,16 +234,13 @@ impl Call {
     }
 
     async fn read(&self) -> Result<Seen, Error> {
-        let read = self.service().read(Arc::clone(&self.stored), self.patience()).await;
-        Ok(read.map_err(|failure| self.failed(failure))?.map_or(Seen::Absent, Seen::Row))
+        Ok(self.look_at(&self.stored).await?.map_or(Seen::Absent, Seen::Row))
     }
 
-    /// The row of the key as it is committed, whatever a caller's transaction sees.
-    pub(super) async fn look_aside(&self) -> Result<Option<Box<Record>>, Error> {
-        match self.read().await? {
-            Seen::Row(record) => Ok(Some(record)),
-            Seen::Absent | Seen::Held(_) => Ok(None),
-        }
+    /// The row of a key as it is committed, whatever a caller's transaction sees.
+    pub(super) async fn look_at(&self, key: &Arc<str>) -> Result<Option<Box<Record>>, Error> {
+        let read = self.service().read(Arc::clone(key), self.patience()).await;
+        read.map_err(|failure| self.failed(failure))
     }
 
     async fn insert(&self) -> Result<Seen, Error> {

@@ -8,8 +8,8 @@ use crate::{
     current::{Context, Part, Whole},
     error::Error,
     job::{Job, Mode},
-    record::{Record, Under},
-    store::Renew,
+    record::Under,
+    store::{Renew, transaction::Transaction},
 };
 
 /// What a phase stands under.
@@ -117,13 +117,20 @@ impl Call {
         }
     }
 
-    /// In a caller's transaction: looks at the row of the phase's job, which must carry the job's claim.
-    pub(super) fn stand_under(&mut self, job: Option<&Record>) -> Result<(), Error> {
-        let Some(shelter) = &mut self.shelter else { return Ok(()) };
+    /// In a caller's transaction: looks at the row of the phase's job, which must carry the job's claim. It is in the same
+    /// transaction, or else committed, where an older snapshot of this one would not show it.
+    pub(super) async fn stand_under(&mut self, transaction: &mut dyn Transaction) -> Result<(), Error> {
+        let Some(shelter) = self.shelter.clone() else { return Ok(()) };
+        let key = &shelter.whole.stored;
+        let job = if shelter.is_inside() {
+            transaction.read(key).await.map_err(|halt| self.halted(halt))?
+        } else {
+            self.look_at(key).await?.map(|job| *job)
+        };
         match job.filter(|job| job.is_of(&shelter.owner, shelter.whole.fence)) {
             Some(job) => {
-                shelter.born = Some(job.created_at);
                 self.fingerprint = Some(job.created_at.to_string());
+                self.shelter = Some(Shelter { born: Some(job.created_at), ..shelter });
                 Ok(())
             }
             None if shelter.is_inside() => Err(unsheltered(

@@ -361,7 +361,10 @@ async fn record(
             }
             Answer::Found(record) if record::gives_way(&record, record.now, completes, job, under) => {
                 is_new = false;
-                let replace = in_place_of(&record, Arc::clone(&key), row.clone());
+                let mut replace = in_place_of(&record, Arc::clone(&key), row.clone());
+                if under.is_some_and(|under| under.outlives(&record)) {
+                    (replace.row.attempt, replace.row.takeovers, replace.renew_birth) = (1, 0, true);
+                }
                 service.replace(replace, claim.clone(), patience).await?
             }
             Answer::Found(record) => {

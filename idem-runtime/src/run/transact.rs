@@ -124,12 +124,10 @@ impl Call {
     }
 
     async fn claim_inside(&mut self, transaction: &mut dyn Transaction) -> Result<Admitted, Error> {
-        if let Some(job) = self.job_claim() {
-            let job = transaction.read(&job.key).await.map_err(|halt| self.halted(halt))?;
-            self.stand_under(job.as_ref())?;
-        }
+        self.stand_under(transaction).await?;
         let mut claiming = Claiming::Absent(Box::new(self.first_claim()?));
-        let mut committed = if transaction.locks_what_it_meets() { self.look_aside().await? } else { None };
+        let mut committed =
+            if transaction.locks_what_it_meets() { self.look_at(&self.stored).await? } else { None };
         for _ in 0..LOOKS {
             let answer = match committed.take() {
                 Some(record) => Answer::Found(record),
@@ -197,7 +195,7 @@ impl Call {
         .await;
     }
 
-    fn halted(&self, halt: Halt) -> Error {
+    pub(super) fn halted(&self, halt: Halt) -> Error {
         match halt {
             Halt::Locked => self.in_progress(Some(LONGEST_WAIT)),
             halt => halted(&self.key, halt),
