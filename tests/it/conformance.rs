@@ -15,6 +15,7 @@ mod finish;
 mod foreign;
 mod keys;
 mod locks;
+mod phase;
 mod prepare;
 mod probe;
 mod purge;
@@ -152,7 +153,32 @@ conformance! {
             a_key_that_lives_anew_is_not_collected
             the_stored_expiry_counts
             forgetting_takes_the_expected_row_alone
+            purging_takes_the_phases_of_its_jobs_along
+            a_job_that_is_not_purged_keeps_its_phases
+            a_batch_of_a_purge_leaves_the_phases_of_other_jobs
+            a_job_that_is_claimed_while_it_is_purged_keeps_its_phases_or_is_gone
+            forgetting_takes_the_phases_along
             a_resolution_leaves_its_line_in_the_audit
+        }
+        phase {
+            a_phase_is_claimed_under_the_claim_of_its_job
+            a_phase_can_begin_completed
+            a_phase_that_is_there_is_found
+            a_phase_is_replaced_under_the_claim_of_its_job
+            a_phase_ends_under_the_claim_of_its_job
+            nothing_counts_under_a_claim_that_was_taken_over
+            nothing_counts_under_a_claim_that_ended
+            nothing_counts_under_a_claim_of_another_name_or_fence
+            nothing_counts_under_a_job_that_is_gone
+            everything_counts_under_review
+            endings_alone_count_once_a_person_has_released_the_key
+            a_lost_reply_of_a_phase_is_recognised
+            a_batch_holds_several_phases_of_one_job
+            a_superseded_phase_does_not_hinder_its_batch_mates
+            a_takeover_and_a_phases_end_have_one_winner
+            of_32_executions_at_once_one_claims_a_phase
+            a_dropped_phase_is_written_or_not_and_the_store_goes_on
+            what_lies_between_two_keys_is_read_in_the_order_of_bytes
         }
         foreign {
             a_row_with_only_a_key_is_a_claim_without_owner
@@ -275,6 +301,9 @@ conformance! {
     }
     // Their rows can be reached past the store.
     databases {
+        purge {
+            a_phase_leaves_its_fence_behind
+        }
         fence {
             a_takeover_passes_a_fence_that_is_ahead_of_the_clock
             a_purge_remembers_a_fence_that_is_ahead_of_the_clock
@@ -313,6 +342,9 @@ conformance! {
         after {
             somebodys_claim_is_not_waited_for
         }
+        phase {
+            a_transaction_is_told_whether_its_job_stands
+        }
         ttl {
             a_completed_key_past_its_ttl_lives_anew
             a_recorded_effect_past_its_ttl_happens_anew
@@ -322,6 +354,9 @@ conformance! {
     }
     // A transaction holds the rows it touches.
     row_locks {
+        phase {
+            a_transaction_waits_shortly_for_the_row_of_its_job
+        }
         locks {
             a_locked_row_delays_its_own_ending_alone
             what_a_person_freed_stays_free_when_its_claim_is_given_back
@@ -332,6 +367,9 @@ conformance! {
             heartbeats_pass_over_a_locked_row
             purging_passes_over_locked_rows
             purging_looks_behind_locked_rows
+            purging_passes_over_a_job_while_a_row_of_it_is_locked
+            a_phase_of_a_locked_job_is_locked_and_changes_nothing
+            a_phase_counts_from_the_write_and_not_from_the_wait_before_it
             a_lease_counts_from_the_write_and_not_from_the_wait_before_it
             a_completion_counts_from_the_write_and_not_from_the_wait_before_it
             a_takeover_counts_from_the_write_and_not_from_the_wait_before_it

@@ -2,6 +2,7 @@
 
 mod brief;
 mod let_go;
+mod phase;
 mod pooler;
 mod setup;
 mod statements;
@@ -105,9 +106,19 @@ impl PostgresStore {
         context: &'static str,
         statement: impl Fn() -> Statement + Send + Sync,
     ) -> Result<Vec<PgRow>, StoreError> {
+        let mut rows = self.run_together(context, || vec![statement()]).await?;
+        Ok(rows.pop().unwrap_or_default())
+    }
+
+    /// The same for statements that are carried out as one.
+    async fn run_together(
+        &self,
+        context: &'static str,
+        statements: impl Fn() -> Vec<Statement> + Send + Sync,
+    ) -> Result<Vec<Vec<PgRow>>, StoreError> {
         for _ in 1..ATTEMPTS {
             let mut held = self.connections.take(context).await?;
-            let rows = self.send(held.connection(), statement()).await;
+            let rows = self.send(held.connection(), statements()).await;
             let unsent = rows.as_ref().is_err_and(|error| {
                 Fault::of::<Postgres>(error) == Fault::Collision || self.pooler.shows_in(error)
             });
@@ -118,21 +129,23 @@ impl PostgresStore {
             tokio::task::yield_now().await;
         }
         let mut held = self.connections.take(context).await?;
-        let rows = self.send(held.connection(), statement()).await;
+        let rows = self.send(held.connection(), statements()).await;
         held.settle(context, rows)
     }
 
-    /// Behind a pooler only a transaction keeps the server process for which the statement was prepared.
+    /// Several are one transaction. Behind a pooler each is: nothing else keeps the server process for which a statement
+    /// was prepared.
     async fn send(
         &self,
         connection: &mut PgConnection,
-        statement: Statement,
-    ) -> Result<Vec<PgRow>, sqlx::Error> {
-        if !self.pooler.is_there() {
-            return statement.fetch_all(connection).await;
+        statements: Vec<Statement>,
+    ) -> Result<Vec<Vec<PgRow>>, sqlx::Error> {
+        let keeps = !self.pooler.is_there();
+        if keeps && statements.len() < 2 {
+            return send_each(connection, statements, keeps).await;
         }
         let mut transaction = brief::begin(connection).await?;
-        let rows = statement.persistent(false).fetch_all(&mut *transaction).await;
+        let rows = send_each(&mut transaction, statements, keeps).await;
         brief::end(transaction, rows).await
     }
 
@@ -211,14 +224,6 @@ impl PostgresStore {
         batch.finish(RENEWING)
     }
 
-    async fn phase_all(&self, _items: &[PhaseWrite]) -> Result<Vec<Answer>, StoreError> {
-        Err(restless("writing phases"))
-    }
-
-    async fn range(&self, _after: &str, _before: &str, _limit: u32) -> Result<Vec<Record>, StoreError> {
-        Ok(Vec::new())
-    }
-
     async fn read_all(&self, keys: &[Arc<str>]) -> Result<Vec<Option<Record>>, StoreError> {
         let mut batch = Batch::of(keys, |key| key);
         let open: Vec<_> = batch.open().map(|key| &**key).collect();
@@ -265,7 +270,8 @@ impl PostgresStore {
 
     async fn forget_one(&self, key: &str, expected: &Version, audit: &Audit) -> Result<bool, StoreError> {
         let statements = self.statements();
-        self.run(FORGETTING, || sqlx::query(&statements.raise_floor_over).bind(expected.fence)).await?;
+        let raise = || sqlx::query(&statements.raise_floor_over).bind(key.to_owned()).bind(expected.fence);
+        self.run(FORGETTING, raise).await?;
         let forget = || bind_audit(bind_expected(sqlx::query(&statements.forget), key, expected), audit);
         Ok(self.count(FORGETTING, forget).await? > 0)
     }
@@ -279,6 +285,18 @@ impl PostgresStore {
         let count: Option<i64> = rows.first().map(|row| Cells::of(row).next()).transpose()?;
         Ok(count.map_or(0, i64::unsigned_abs))
     }
+}
+
+async fn send_each(
+    connection: &mut PgConnection,
+    statements: Vec<Statement>,
+    keeps: bool,
+) -> Result<Vec<Vec<PgRow>>, sqlx::Error> {
+    let mut all = Vec::with_capacity(statements.len());
+    for statement in statements {
+        all.push(statement.persistent(keeps).fetch_all(&mut *connection).await?);
+    }
+    Ok(all)
 }
 
 fn read_record(row: &PgRow) -> Result<Record, StoreError> {

@@ -26,13 +26,13 @@ pub(crate) use self::{
     cells::{Cells, audited, record},
     connections::{Connections, explain},
     fault::{Dialect, Fault, permanent, restless},
-    params::{FinishParams, NewRowParams, RenewParams, bind_audit, bind_expected, bind_row},
+    params::{FinishParams, NewRowParams, RenewParams, bind_audit, bind_claim, bind_expected, bind_row},
     shape::{Column, Found, Shape, missing},
     table::{Sql, Table},
 };
 use crate::{
     record::{Record, micros},
-    store::{Answer, Replace, StoreError},
+    store::{Answer, Finish, PhaseDeed, PhaseWrite, Replace, StoreError},
 };
 
 /// How often a statement is sent again where the database says that it collided with another.
@@ -69,5 +69,30 @@ pub(crate) fn unreplaced(replace: &Replace, found: Option<Record>) -> Option<Ans
         Some(Answer::Written { fence: record.fence })
     } else {
         Some(Answer::Found(Box::new(record)))
+    }
+}
+
+/// What an ending that changed nothing answers by the row as it is; nothing where the row has come to be as expected.
+pub(crate) fn unfinished(finish: &Finish, found: Option<Record>) -> Option<Answer> {
+    let Some(record) = found else { return Some(Answer::Gone) };
+    if record.is_of(&finish.owner, finish.fence) && finish.ending.expects().contains(&record.status) {
+        None
+    } else if finish.shows_in(&record) {
+        Some(Answer::Written { fence: record.fence })
+    } else {
+        Some(Answer::Found(Box::new(record)))
+    }
+}
+
+/// What a phase's write that changed nothing under a claim that stands answers by the phase's row as it is; nothing
+/// where it may be tried again.
+pub(crate) fn unwritten(write: &PhaseWrite, found: Option<Record>) -> Option<Answer> {
+    match &write.deed {
+        PhaseDeed::Insert(insert) => found.map(|record| match insert.made(&record) {
+            true => Answer::Written { fence: record.fence },
+            false => Answer::Found(Box::new(record)),
+        }),
+        PhaseDeed::Replace(replace) => unreplaced(replace, found),
+        PhaseDeed::Finish(finish) => unfinished(finish, found),
     }
 }

@@ -1,5 +1,6 @@
 //! The store of `sqlite://…`: one writer, one reader, no server.
 
+mod phase;
 mod setup;
 mod statements;
 mod target;
@@ -29,8 +30,8 @@ use crate::{
         StoreError, StoreOptions, Watch,
         sql::{
             ATTEMPTS, Batch, Cells, Connections, Dialect, Fault, FinishParams, Held, NewRowParams,
-            RenewParams, Table, audited, bind_audit, bind_expected, bind_finish, bind_row, explain, readable,
-            record, restless, to_json, unreplaced,
+            RenewParams, Sql, Table, audited, bind_audit, bind_expected, bind_finish, bind_row, explain,
+            readable, record, restless, to_json, unreplaced,
         },
         transaction::{Savepoint, Transaction},
     },
@@ -214,15 +215,12 @@ impl SqliteStore {
     }
 
     fn insert_statement(&self, insert: &Insert) -> Statement {
-        let row = NewRowParams::of(&insert.key, &insert.row);
-        bind_row(sqlx::query(&self.statements.insert_one).bind(row.key), row)
+        insert_statement(&self.statements.insert_one, NewRowParams::of(&insert.key, &insert.row))
     }
 
     fn replace_statement(&self, replace: &Replace) -> Statement {
-        let query = bind_expected(sqlx::query(&self.statements.replace), &replace.key, &replace.expected);
-        bind_row(query, NewRowParams::of(&replace.key, &replace.row))
-            .bind(replace.raise_fence)
-            .bind(replace.renew_birth)
+        let row = NewRowParams::of(&replace.key, &replace.row);
+        replace_statement(&self.statements.replace, replace, row)
     }
 
     fn finish_statement(&self, finish: &Finish) -> Statement {
@@ -266,14 +264,6 @@ impl SqliteStore {
         batch.finish(RENEWING)
     }
 
-    async fn phase_all(&self, _items: &[PhaseWrite]) -> Result<Vec<Answer>, StoreError> {
-        Err(restless("writing phases"))
-    }
-
-    async fn range(&self, _after: &str, _before: &str, _limit: u32) -> Result<Vec<Record>, StoreError> {
-        Ok(Vec::new())
-    }
-
     async fn read_all(&self, keys: &[Arc<str>]) -> Result<Vec<Option<Record>>, StoreError> {
         let mut batch = Batch::of(keys, |key| key);
         for record in self.records(batch.open().map(|key| &**key)).await? {
@@ -284,40 +274,42 @@ impl SqliteStore {
     }
 
     async fn purge_some(&self, limit: u32) -> Result<u64, StoreError> {
-        let purge = sqlx::query(&self.statements.purge).bind(limit);
-        self.delete(PURGING, purge, None).await
+        self.delete(PURGING, sqlx::query(&self.statements.purge).bind(limit), Vec::new()).await
     }
 
     async fn forget_one(&self, key: &str, expected: &Version, audit: &Audit) -> Result<bool, StoreError> {
         let forget = bind_expected(sqlx::query(&self.statements.forget), key, expected);
-        Ok(self.delete(FORGETTING, forget, Some((key, audit))).await? > 0)
+        let phases = sqlx::query(&self.statements.forget_phases).bind(key.to_owned());
+        Ok(self.delete(FORGETTING, forget, vec![phases, self.audit_statement(key, audit)]).await? > 0)
     }
 
-    /// Deletes rows and lifts the floor over their fences, so that no later row of these keys has a lower one.
+    /// Deletes rows, carries out what goes with that, and lifts the floor over the fences of all that is gone, so that no
+    /// later row of these keys has a lower one. Answers how many rows there were, phases not counted.
     async fn delete(
         &self,
         context: &'static str,
         delete: Statement,
-        audit: Option<(&str, &Audit)>,
+        others: Vec<Statement>,
     ) -> Result<u64, StoreError> {
         let mut held = self.writer(context).await?;
         let done = async {
             let mut transaction = held.connection().begin_with(BEGIN).await?;
-            let fences: Vec<i64> = delete
-                .fetch_all(&mut *transaction)
-                .await?
-                .iter()
-                .map(|row| row.try_get(0))
-                .collect::<Result<_, _>>()?;
-            if let Some(highest) = fences.iter().max() {
-                let raise = sqlx::query(&self.statements.raise_floor).bind(highest);
-                raise.execute(&mut *transaction).await?;
-                if let Some((key, audit)) = audit {
-                    self.audit_statement(key, audit).execute(&mut *transaction).await?;
+            let mut gone = delete.fetch_all(&mut *transaction).await?;
+            if !gone.is_empty() {
+                for other in others {
+                    gone.extend(other.fetch_all(&mut *transaction).await?);
                 }
             }
+            let gone: Vec<(bool, i64)> = gone
+                .iter()
+                .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+                .collect::<Result<_, sqlx::Error>>()?;
+            if let Some(highest) = gone.iter().map(|(_, fence)| fence).max() {
+                let raise = sqlx::query(&self.statements.raise_floor).bind(highest);
+                raise.execute(&mut *transaction).await?;
+            }
             transaction.commit().await?;
-            Ok(fences.len() as u64)
+            Ok(gone.iter().filter(|(counts, _)| *counts).count() as u64)
         };
         let done = done.await;
         held.settle(context, done)
@@ -328,6 +320,15 @@ fn read_record(row: &SqliteRow) -> Result<Record, StoreError> {
     let mut cells = Cells::of(row);
     let key = cells.next()?;
     record(&mut cells, key)
+}
+
+fn insert_statement(sql: &Sql, row: NewRowParams<'_>) -> Statement {
+    bind_row(sqlx::query(sql).bind(row.key), row)
+}
+
+fn replace_statement(sql: &Sql, replace: &Replace, row: NewRowParams<'_>) -> Statement {
+    let query = bind_row(bind_expected(sqlx::query(sql), &replace.key, &replace.expected), row);
+    query.bind(replace.raise_fence).bind(replace.renew_birth)
 }
 
 /// A statement with its parameters.

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// From before the first byte to after the answer.
-fn moments() -> impl Iterator<Item = Duration> {
+pub(super) fn moments() -> impl Iterator<Item = Duration> {
     (0..24).map(|n| Duration::from_micros(n * n * 8))
 }
 

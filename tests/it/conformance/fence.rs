@@ -75,7 +75,7 @@ pub(super) async fn a_fence_grows_across_a_forgotten_row(s: &Subject) {
     }
 }
 
-async fn put_ahead(s: &Subject, key: &str) -> i64 {
+pub(super) async fn put_ahead(s: &Subject, key: &str) -> i64 {
     let ahead = s.raw.clock().await + AHEAD;
     s.raw
         .execute(format!("UPDATE idempotency_keys SET fence = {ahead} WHERE \"key\" = {}", quoted(key)))

@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     call::{Fault, Runs, body_fails, failed, refused},
+    phase::{self, ended_with_phases, left, under},
     raw::{Raw, quoted},
     rows::{self, LEASE, at_rest, found, written},
     subject::{self, Subject, answered},
@@ -201,6 +202,52 @@ pub(super) async fn purging_looks_behind_locked_rows(s: &Subject) {
     assert_eq!(s.store.purge(2).await.expect("a purge"), 2);
 }
 
+pub(super) async fn a_phase_of_a_locked_job_is_locked_and_changes_nothing(s: &Subject) {
+    let job = under("billing:1", 1, s.claim("billing:1", 1).await);
+    let other = under("billing:2", 2, s.claim("billing:2", 2).await);
+    written(phase::send(s, &phase::insert(&job, "x", rows::claim(1))).await);
+    let batch = [
+        phase::insert(&other, "x", rows::claim(2)),
+        phase::insert(&job, "y", rows::claim(1)),
+        phase::finish(&job, "x", 1, job.fence, rows::completed(None)),
+    ];
+    for locked in ["billing:1", "billing:1/x"] {
+        let before = s.store.between("", "~", 10).await.expect("rows").into_iter().map(at_rest);
+        let before: Vec<_> = before.collect();
+        lock(s, locked).await;
+        is_locked(s.store.phase(&batch)).await;
+        is_locked(s.store.phase(&batch[2..])).await;
+        if locked == "billing:1" {
+            is_locked(s.store.phase(&batch[1..2])).await;
+        }
+        let after = s.store.between("", "~", 10).await.expect("rows").into_iter().map(at_rest);
+        assert_eq!(after.collect::<Vec<_>>(), before, "nothing was changed");
+        unlock(s).await;
+    }
+    for answer in s.store.phase(&batch).await.expect("answers") {
+        written(answer);
+    }
+}
+
+pub(super) async fn purging_passes_over_a_job_while_a_row_of_it_is_locked(s: &Subject) {
+    let mut jobs = Vec::new();
+    for n in 1..=3 {
+        jobs.push(ended_with_phases(s, &format!("billing:{n}"), n, "completed").await);
+    }
+    for locked in ["billing:2", "billing:2/a", "billing:2/z"] {
+        lock(s, locked).await;
+        let began = Instant::now();
+        assert_eq!(s.store.purge(10).await.expect("a purge"), if locked == "billing:2" { 2 } else { 0 });
+        assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+        unlock(s).await;
+        assert_eq!(left(&*s.store, &jobs[1]).await, 3, "{locked}");
+        assert!(s.read("billing:2").await.is_some(), "{locked}");
+        assert_eq!(left(&*s.store, &jobs[0]).await + left(&*s.store, &jobs[2]).await, 0, "{locked}");
+    }
+    assert_eq!(s.store.purge(10).await.expect("a purge"), 1);
+    assert_eq!(left(&*s.store, &jobs[1]).await, 0);
+}
+
 /// Lets a write meet a lock, again and again, and then the lock go; the database's time when it went.
 async fn after_a_wait<T: Send + 'static>(
     s: &Subject,
@@ -223,6 +270,17 @@ pub(super) async fn a_lease_counts_from_the_write_and_not_from_the_wait_before_i
     let read = s.row("billing:1").await;
     assert!(read.lease_until >= Some(free - micros(WAIT) + micros(LEASE)), "{read:?} {free}");
     assert!(read.fence >= free - micros(WAIT), "{read:?} {free}");
+}
+
+pub(super) async fn a_phase_counts_from_the_write_and_not_from_the_wait_before_it(s: &Subject) {
+    let job = under("billing:1", 1, s.claim("billing:1", 1).await);
+    lock(s, "billing:1").await;
+    let store = s.store.clone();
+    let batch = [phase::insert(&job, "x", rows::claim(1))];
+    let (free, _) = after_a_wait(s, async move { answered(|| store.phase(&batch)).await }).await;
+    let [read, job] = [s.row("billing:1/x").await, s.row("billing:1").await];
+    assert!(read.lease_until >= Some(free - micros(WAIT) + micros(LEASE)), "{read:?} {free}");
+    assert!(job.lease_until >= Some(free - micros(WAIT) + micros(rows::HOUR)), "{job:?} {free}");
 }
 
 pub(super) async fn a_completion_counts_from_the_write_and_not_from_the_wait_before_it(s: &Subject) {

@@ -1,14 +1,15 @@
 //! Deleting rows whose time is over.
 
-use std::time::Duration;
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use idem_runtime::{
-    record::Status,
-    store::{Audit, Ending, Moment, NewRow, Replace},
+    record::{Status, Version},
+    store::{Answer, Audit, Ending, Moment, NewRow, Replace},
 };
 
 use super::{
-    fence::forgotten,
+    fence::{forgotten, put_ahead},
+    phase::{ended_with_phases, insert, left, send, under},
     raw::Column,
     rows::{self, HOUR, PAST, written},
     subject::{Subject, answered, race},
@@ -134,4 +135,123 @@ pub(super) async fn a_resolution_leaves_its_line_in_the_audit(s: &Subject) {
     };
     rows::found(s.replace(&late).await);
     assert_eq!(s.raw.audit("billing:1").await, [line], "a refused one leaves none");
+}
+
+/// Jobs that are named alike and live on, each with phases of its own, and a row that is named like the beginning of a
+/// phase.
+async fn neighbours(s: &Subject) -> Vec<Arc<str>> {
+    let mut keys: Vec<Arc<str>> = vec!["k/".into()];
+    s.claim("k/", 7).await;
+    for job in ["k0", "k:1", "k!", "k-", "K", "j", "k%2F"] {
+        let phases = ended_with_phases(s, job, 7, "completed").await;
+        s.raw.set(job, Column::ExpiresAt(None)).await;
+        keys.extend(phases.into_iter().chain([job.into()]));
+    }
+    keys
+}
+
+pub(super) async fn purging_takes_the_phases_of_its_jobs_along(s: &Subject) {
+    let others = neighbours(s).await;
+    for status in ["completed", "failed", "released"] {
+        let phases = ended_with_phases(s, "k", 1, status).await;
+        assert_eq!(left(&*s.store, &phases).await, 3);
+        assert_eq!(s.store.purge(10).await.expect("a purge"), 1, "phases are not counted");
+        assert_eq!(s.read("k").await, None);
+        assert_eq!(left(&*s.store, &phases).await, 0);
+        assert_eq!(left(&*s.store, &others).await, others.len(), "theirs stay");
+    }
+}
+
+pub(super) async fn a_job_that_is_not_purged_keeps_its_phases(s: &Subject) {
+    for (at, (status, expires)) in [
+        ("completed", None),
+        ("failed", Some(i64::MAX)),
+        ("processing", Some(PAST)),
+        ("needs_review", Some(PAST)),
+        ("paused", Some(PAST)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = format!("k{at}");
+        let phases = ended_with_phases(s, &key, 1, status).await;
+        s.raw.set(&key, Column::ExpiresAt(expires)).await;
+        assert_eq!(s.store.purge(10).await.expect("a purge"), 0, "{status}");
+        assert_eq!(left(&*s.store, &phases).await, 3, "{status}");
+    }
+}
+
+pub(super) async fn a_batch_of_a_purge_leaves_the_phases_of_other_jobs(s: &Subject) {
+    let mut jobs = Vec::new();
+    for n in 0..10_u8 {
+        let key = format!("k{n}");
+        jobs.push((ended_with_phases(s, &key, n, "completed").await, key));
+    }
+    for done in [4, 8, 10] {
+        assert_eq!(s.store.purge(4).await.expect("a purge"), if done == 10 { 2 } else { 4 });
+        let mut gone = 0;
+        for (phases, key) in &jobs {
+            let is_gone = s.read(key).await.is_none();
+            assert_eq!(left(&*s.store, phases).await, if is_gone { 0 } else { 3 }, "{key}");
+            gone += usize::from(is_gone);
+        }
+        assert_eq!(gone, done);
+    }
+}
+
+pub(super) async fn a_job_that_is_claimed_while_it_is_purged_keeps_its_phases_or_is_gone(s: &Subject) {
+    for n in 0..40_u8 {
+        let key = format!("k{n}");
+        let phases = ended_with_phases(s, &key, 1, "released").await;
+        let claim = rows::takeover(&s.row(&key).await, 2);
+        let (store, another) = (s.store.clone(), s.another());
+        let contenders: [Pin<Box<dyn Future<Output = bool> + Send>>; 2] = [
+            Box::pin(async move { answered(|| store.purge(10)).await > 0 }),
+            Box::pin(
+                async move { matches!(answered(|| another.replace(&claim)).await, Answer::Written { .. }) },
+            ),
+        ];
+        let done = race(contenders).await;
+        let claimed = s.read(&key).await.is_some_and(|row| row.owner == Some(rows::owner(2)));
+        // A collector that met the row while it was being claimed has passed over it, and so nobody else got it.
+        assert_eq!(left(&*s.store, &phases).await, if claimed { 3 } else { 0 }, "{key} {done:?}");
+        assert_eq!(s.read(&key).await.is_some(), claimed, "{key} {done:?}");
+        assert_eq!(done.iter().filter(|won| **won).count(), 1, "{key}");
+    }
+}
+
+pub(super) async fn forgetting_takes_the_phases_along(s: &Subject) {
+    let others = neighbours(s).await;
+    let phases = ended_with_phases(s, "k", 1, "completed").await;
+    let version = s.row("k").await.version();
+    let stale = Version { fence: version.fence + 1, ..version.clone() };
+    assert!(!s.store.forget("k", &stale, &forgotten()).await.expect("a reply"));
+    assert_eq!(left(&*s.store, &phases).await, 3);
+    assert!(s.store.forget("k", &version, &forgotten()).await.expect("a reply"));
+    assert_eq!(left(&*s.store, &phases).await, 0);
+    assert_eq!(left(&*s.store, &others).await, others.len(), "theirs stay");
+    assert_eq!(s.raw.audit("k").await.len(), 1, "one line for the job");
+}
+
+pub(super) async fn a_phase_leaves_its_fence_behind(s: &Subject) {
+    for purges in [true, false] {
+        let phases = ended_with_phases(s, "k", 1, "completed").await;
+        let mut ahead = 0;
+        for phase in &phases[1..2] {
+            ahead = put_ahead(s, phase).await;
+        }
+        if purges {
+            assert_eq!(s.store.purge(10).await.expect("a purge"), 1);
+        } else {
+            let version = s.row("k").await.version();
+            assert!(s.store.forget("k", &version, &forgotten()).await.expect("a reply"));
+        }
+        assert_eq!(left(&*s.store, &phases).await, 0);
+        let fence = s.claim("k", 2).await;
+        assert!(fence > ahead, "{fence} {ahead}");
+        let job = under("k", 2, fence);
+        assert_eq!(written(send(s, &insert(&job, "b:2", rows::claim(2))).await), fence);
+        let version = s.row("k").await.version();
+        assert!(s.store.forget("k", &version, &forgotten()).await.expect("a reply"));
+    }
 }

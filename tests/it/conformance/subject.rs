@@ -54,6 +54,11 @@ impl Subject {
         Self::unprepared(self.database.another()).await
     }
 
+    /// Another hand in the same rows.
+    pub(super) async fn another_hand(&self) -> Raw {
+        Raw::connect(&self.database).await
+    }
+
     /// What another process would have: connections of its own to the same rows.
     pub(super) fn another(&self) -> Arc<dyn Store> {
         match &self.memory {

@@ -163,6 +163,12 @@ const RENEW: &str = "{at_once}
     SET held.lease_until = {now} + due.lease
     WHERE {status} IN ('processing', 'needs_review')";
 
+/// Renews the lease of a claim that stands. What a person released has no lease.
+const STANDS: &str = "{at_once}
+    UPDATE {table} SET lease_until = IF({status} = 'released', lease_until, {now} + ?)
+    WHERE `key` = ? AND owner = ? AND fence = ?
+        AND ({status} IN ('processing', 'needs_review') OR (? AND {status} = 'released'))";
+
 const READ_ONE: &str = "SELECT {record} FROM {table} WHERE `key` = ?";
 
 /// What was committed last, whatever the transaction has read before.
@@ -241,6 +247,7 @@ pub(super) struct Statements {
     pub(super) finish_many: Sql,
     pub(super) renewable: Sql,
     pub(super) renew: Sql,
+    pub(super) stands_waiting: Waiting,
     pub(super) read_one: Sql,
     pub(super) read_latest: Sql,
     pub(super) read_many: Sql,
@@ -302,6 +309,7 @@ impl Statements {
             finish_many: joined(FINISH_MANY),
             renewable: joined(RENEWABLE),
             renew: joined(RENEW),
+            stands_waiting: waiting(STANDS),
             read_one: alone(READ_ONE),
             read_latest: alone(READ_LATEST),
             read_many: joined(READ_MANY),

@@ -10,7 +10,7 @@ use sqlx::{
 use sqlx_core::{database::Database, transaction::TransactionManager};
 
 use super::{
-    CLAIMING, FINISHING, MySqlStore, READING, REPLACING, is_duplicate,
+    CLAIMING, FINISHING, MySqlStore, READING, RENEWING, REPLACING, is_duplicate,
     server::Server,
     statements::{Statements, fence_told},
     whole,
@@ -18,9 +18,9 @@ use super::{
 use crate::{
     record::Record,
     store::{
-        Answer, Finish, Insert, Replace,
+        Answer, Finish, Insert, Renew, Replace,
         sql::{ATTEMPTS, Batch, Cells, Fault, Sql, explain, record, restless, savepoint, unreplaced},
-        transaction::{Halt, Savepoint, Step, Transaction},
+        transaction::{BRIEF, Halt, Savepoint, Step, Transaction},
     },
 };
 
@@ -129,6 +129,12 @@ impl<'a> MySqlTransaction<'a> {
         Ok(found(&self.rows(READING, &read).await?)?.map(|(record, _)| record))
     }
 
+    async fn stands(&mut self, job: &Renew) -> Result<bool, Halt> {
+        let sql = self.statements();
+        let waiting = |seconds| whole::stands(&sql.stands_waiting.lasting(seconds), job);
+        Ok(self.write(RENEWING, BRIEF, waiting).await?.0 > 0)
+    }
+
     async fn insert(&mut self, insert: &Insert, wait: Duration) -> Result<Answer, Halt> {
         let sql = self.statements();
         let mut floor = 0;
@@ -230,8 +236,8 @@ impl Transaction for MySqlTransaction<'_> {
         Box::pin(self.finish(finish))
     }
 
-    fn stands<'a>(&'a mut self, _job: &'a crate::store::Renew) -> Step<'a, bool> {
-        Box::pin(std::future::ready(Ok(true)))
+    fn stands<'a>(&'a mut self, job: &'a Renew) -> Step<'a, bool> {
+        Box::pin(self.stands(job))
     }
 
     fn read<'a>(&'a mut self, key: &'a str) -> Step<'a, Option<Record>> {

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use crate::{
     record::Status,
     store::{
-        Finish, Insert, Replace,
-        sql::{FinishParams, NewRowParams, Sql},
+        Finish, Insert, Renew, Replace,
+        sql::{FinishParams, NewRowParams, RenewParams, Sql},
     },
 };
 
@@ -126,6 +126,12 @@ pub(super) fn replace(sql: &str, replace: &Replace) -> Sql {
         .with(expected.lease_until)
         .with(expected.created_at)
         .done()
+}
+
+/// What counts under a claim that a person released ends with it, and is nobody's to renew here.
+pub(super) fn stands(sql: &str, job: &Renew) -> Sql {
+    let job = RenewParams::of(job);
+    Whole::of(sql).with(job.lease).with(job.key).with(job.owner).with(job.fence).with(false).done()
 }
 
 pub(super) fn finish(sql: &str, finish: &Finish) -> Sql {

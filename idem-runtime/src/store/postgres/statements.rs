@@ -54,18 +54,25 @@ const NO_RECORD: &str = "NULL::text AS status, NULL::text AS job, NULL::text AS 
     NULL::text AS error, NULL::text AS worker, NULL::bigint AS expires_at, NULL::bigint AS alerted_at,
     NULL::bigint AS created_at, NULL::bigint AS completed_at, NULL::bigint";
 
+/// The fence of a row that is new, and of one that is replaced, unless they are a phase's.
+const NEW_FENCE: &str = "GREATEST({now}, {floor} + 1)";
+const NEXT_FENCE: &str =
+    "CASE WHEN $25 THEN GREATEST({now}, COALESCE(fence, 0) + 1) ELSE COALESCE(fence, 0) END";
+
+const INSERT: &str = "
+    INSERT INTO {table} {into}
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, COALESCE({now} + $10, $11),
+        {fingerprint}, $13, $14, $15, COALESCE({now} + $16, $17), COALESCE({now} + $18, $19),
+        {made_fence}, clock_timestamp(), CASE $2 WHEN 'completed' THEN clock_timestamp() END
+    {under}
+    WHERE {alone}
+    ON CONFLICT (key) DO NOTHING
+    RETURNING key, fence";
+
 /// Claims or reads. The rows that were there are read from the snapshot of the statement's beginning, in which the
 /// ones it makes do not show.
 const INSERT_ONE: &str = "
-    WITH made AS (
-        INSERT INTO {table} {into}
-        SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, COALESCE({now} + $10, $11),
-            $12, $13, $14, $15, COALESCE({now} + $16, $17), COALESCE({now} + $18, $19),
-            GREATEST({now}, {floor} + 1), clock_timestamp(), CASE $2 WHEN 'completed' THEN clock_timestamp() END
-        WHERE {alone}
-        ON CONFLICT (key) DO NOTHING
-        RETURNING key, fence
-    )
+    WITH made AS ({insert})
     SELECT key, fence, {no_record} FROM made
     UNION ALL
     SELECT key, NULL, {record} FROM {table} WHERE key = $1 AND {by_key}";
@@ -77,7 +84,7 @@ const INSERT_MANY: &str = "
             new.takeovers, COALESCE({now} + new.lease_in, new.lease_at), new.fingerprint, new.result, new.error,
             new.worker, COALESCE({now} + new.expires_in, new.expires_at),
             COALESCE({now} + new.alerted_in, new.alerted_at),
-            GREATEST({now}, {floor} + 1), clock_timestamp(),
+            {made_fence}, clock_timestamp(),
             CASE new.status WHEN 'completed' THEN clock_timestamp() END
         FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::integer[],
             $9::integer[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[], $15::text[],
@@ -99,21 +106,22 @@ const EXPECTED: &str =
 const REPLACE: &str = "
     UPDATE {table} SET
         status = $7, job = $8, template = $9, mode = $10, on_stale = $11, owner = $12, attempt = $13,
-        takeovers = $14, lease_until = COALESCE({now} + $15, $16), fingerprint = $17, result = $18, error = $19,
+        takeovers = $14, lease_until = COALESCE({now} + $15, $16), fingerprint = {fingerprint}, result = $18, error = $19,
         worker = $20, expires_at = COALESCE({now} + $21, $22), alerted_at = COALESCE({now} + $23, $24),
-        fence = CASE WHEN $25 THEN GREATEST({now}, COALESCE(fence, 0) + 1) ELSE COALESCE(fence, 0) END,
+        fence = {made_fence},
         created_at = CASE WHEN $26 THEN clock_timestamp() ELSE created_at END,
         completed_at = CASE $7 WHEN 'completed' THEN clock_timestamp() END
+    {under}
     WHERE {expected}
     RETURNING fence";
 
-const REPLACE_AUDITED: &str = "
-    WITH replaced AS ({replace}),
+const LINE: &str = "
     audited AS (
         INSERT INTO {audit} (key, actor, from_status, to_status, note, old_result)
-        SELECT $1, $27, $28, $29, $30, $31 FROM replaced
-    )
-    SELECT fence FROM replaced";
+        SELECT $1, $27, $28, $29, $30, $31 FROM written
+    )";
+
+const REPLACE_AUDITED: &str = "WITH written AS ({replace}), {line} SELECT fence FROM written";
 
 const FINISH_ONE: &str = "
     UPDATE {table} SET
@@ -125,6 +133,7 @@ const FINISH_ONE: &str = "
         fence = fence + CASE $4 WHEN 'processing' THEN 1 ELSE 0 END,
         attempt = GREATEST(attempt - $8, 0),
         completed_at = CASE $4 WHEN 'completed' THEN clock_timestamp() END
+    {under}
     WHERE key = $1 AND owner = $2 AND fence = $3
         AND ({status} = 'processing' OR ($4 = 'completed' AND status IN ('needs_review', 'released')))
         AND {alone} AND {by_key}
@@ -162,9 +171,34 @@ const RENEW: &str = "
     WHERE held.ctid = due.place
     RETURNING held.key";
 
+/// Renews the lease of a claim that stands, and tells the birth of its row. What a person released has no lease.
+const STANDS: &str = "
+    UPDATE {table} SET lease_until = CASE {status} WHEN 'released' THEN lease_until ELSE {now} + {lease} END
+    WHERE key = {job} AND owner = {owner} AND fence = {job_fence}
+        AND ({status} IN ('processing', 'needs_review') OR ({ends} AND status = 'released'))
+        AND {alone} AND {by_key}
+    RETURNING {born}::text AS birth";
+
+/// Writes a phase's row under its job's claim. No row where that does not stand; else the fence of what was written, and
+/// the row of the phase as it was before, if there was one.
+const PHASE: &str = "
+    WITH stands AS ({stands}), written AS ({write}){and}
+    SELECT written.fence, NULL::text AS key, {no_record} FROM stands LEFT JOIN written ON true
+    UNION ALL
+    SELECT NULL, key, {record} FROM {table} WHERE key = $1 AND {by_key} AND EXISTS (SELECT FROM stands)";
+
 const READ_ONE: &str = "SELECT key, {record} FROM {table} WHERE key = $1 AND {by_key}";
 
 const READ_MANY: &str = "SELECT key, {record} FROM {table} WHERE key = ANY($1) AND {planned}";
+
+/// By its bytes, whatever the column's collation.
+const BETWEEN: &str = "
+    SELECT key, {record} FROM {table}
+    WHERE key COLLATE \"C\" > $1 AND key COLLATE \"C\" < $2 AND {by_key}
+    ORDER BY key COLLATE \"C\" LIMIT $3";
+
+/// The phases of a job.
+const PHASES: &str = "key COLLATE \"C\" > {job} || '/' AND key COLLATE \"C\" < {job} || '0' AND {by_key}";
 
 /// What a row of a claim says that is turned over for review without anybody calling.
 const WAITS_FOR_REVIEW: &str = "(owner IS NULL OR on_stale NOT IN ('retry', 'probe'))";
@@ -196,30 +230,57 @@ const DUE: &str = "expires_at <= (SELECT {now})
 /// Lifts the floor over the fences of the rows that are to go, in a statement of its own: a claim that comes while they
 /// go has read the floor before, and its fence must be above theirs. Up to the present it covers whatever others collect.
 const RAISE_FLOOR_OVER_DUE: &str = "
+    WITH due AS MATERIALIZED (
+        SELECT key, fence FROM {table} WHERE {due} ORDER BY expires_at LIMIT $1
+    )
     UPDATE {schema} SET fence_floor = highest.fence
     FROM (
         SELECT GREATEST({now}, max(fence)) AS fence
-        FROM (SELECT fence FROM {table} WHERE {due} ORDER BY expires_at LIMIT $1) AS due
+        FROM (
+            SELECT fence FROM due
+            UNION ALL
+            SELECT phase.fence FROM due, LATERAL (SELECT fence FROM {table} WHERE {phases_due}) AS phase
+        ) AS going
         HAVING count(*) > 0
     ) AS highest
     WHERE fence_floor < highest.fence";
 
-const RAISE_FLOOR_OVER: &str = "UPDATE {schema} SET fence_floor = $1 WHERE fence_floor < $1 AND {collecting}";
+const RAISE_FLOOR_OVER: &str = "
+    UPDATE {schema} SET fence_floor = highest.fence
+    FROM (SELECT GREATEST($2, max(fence)) AS fence FROM {table} WHERE {phases}) AS highest
+    WHERE fence_floor < highest.fence AND {collecting}";
 
+/// A job goes with its phases, or stays with them: where somebody holds one, or raised its fence over the floor.
 const PURGE: &str = "
     WITH due AS MATERIALIZED (
-        SELECT ctid AS place FROM {table}
+        SELECT ctid AS place, key FROM {table}
         WHERE {due} AND CASE WHEN fence > {floor} THEN false ELSE true END
         ORDER BY expires_at LIMIT $1
         FOR UPDATE SKIP LOCKED
+    ), phase AS MATERIALIZED (
+        SELECT phase.place, due.place AS job
+        FROM due, LATERAL (SELECT ctid AS place FROM {table} WHERE {phases_due}) AS phase
+    ), free AS MATERIALIZED (
+        SELECT ctid AS place FROM {table}
+        WHERE ctid = ANY(ARRAY(SELECT place FROM phase)) AND COALESCE(fence, 0) <= {floor}
+        FOR UPDATE SKIP LOCKED
+    ), stays AS MATERIALIZED (
+        SELECT job FROM phase WHERE place <> ALL(ARRAY(SELECT place FROM free))
     ), gone AS (
-        DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT place FROM due)) RETURNING 1
+        DELETE FROM {table}
+        WHERE ctid = ANY(ARRAY(SELECT place FROM due WHERE place <> ALL(ARRAY(SELECT job FROM stays))))
+        RETURNING 1
+    ), phases_gone AS (
+        DELETE FROM {table}
+        WHERE ctid = ANY(ARRAY(SELECT place FROM phase WHERE job <> ALL(ARRAY(SELECT job FROM stays))))
     )
     SELECT count(*) FROM gone";
 
 const FORGET: &str = "
     WITH gone AS (
         DELETE FROM {table} WHERE {expected} RETURNING 1
+    ), phases_gone AS (
+        DELETE FROM {table} WHERE {phases} AND EXISTS (SELECT FROM gone)
     ), audited AS (
         INSERT INTO {audit} (key, actor, from_status, to_status, note, old_result)
         SELECT $1, $7, $8, $9, $10, $11 FROM gone
@@ -238,8 +299,14 @@ pub(super) struct Statements {
     pub(super) finish_own: Sql,
     pub(super) finish_many: Sql,
     pub(super) renew: Sql,
+    pub(super) stands: Sql,
+    pub(super) phase_insert: Sql,
+    pub(super) phase_replace: Sql,
+    pub(super) phase_replace_audited: Sql,
+    pub(super) phase_finish: Sql,
     pub(super) read_one: Sql,
     pub(super) read_many: Sql,
+    pub(super) between: Sql,
     pub(super) raise_floor_over_due: Sql,
     pub(super) raise_floor_over: Sql,
     pub(super) watch: Sql,
@@ -254,7 +321,9 @@ impl Statements {
     pub(super) fn of(table: &Table) -> Self {
         let alone = |template: &str, alone: &str, planned: &str| {
             let template = template
-                .replace("{replace}", REPLACE)
+                .replace("{line}", LINE)
+                .replace("{phases_due}", &PHASES.replace("{job}", "due.key"))
+                .replace("{phases}", &PHASES.replace("{job}", "$1"))
                 .replace("{due}", DUE)
                 .replace("{expected}", EXPECTED)
                 .replace("{waits_for_review}", WAITS_FOR_REVIEW)
@@ -275,19 +344,31 @@ impl Statements {
         };
         let sql = |template: &str, planned: &str| alone(template, ALONE, planned);
         let waiting = |template: &str, limit: &str| alone(template, &WAITING.replace("{limit}", limit), "");
+        let insert = INSERT_ONE.replace("{insert}", &by_itself(INSERT, NEW_FENCE, "$12"));
+        let replace = by_itself(REPLACE, NEXT_FENCE, "$17");
+        let finish = by_itself(FINISH_ONE, "", "");
+        let phase =
+            |write: &str, fence: &str, and: &str, first: usize| sql(&phase(write, fence, and, first), "");
+        let replaced = "GREATEST({job_fence}, COALESCE(fence, 0))";
         Self {
-            insert_one: sql(INSERT_ONE, ""),
-            insert_waiting: waiting(INSERT_ONE, "$20"),
-            insert_many: sql(INSERT_MANY, "$20"),
-            replace: sql(REPLACE, ""),
-            replace_waiting: waiting(REPLACE, "$27"),
-            replace_audited: sql(REPLACE_AUDITED, ""),
-            finish_one: sql(FINISH_ONE, ""),
-            finish_own: alone(FINISH_ONE, "true", ""),
+            insert_one: sql(&insert, ""),
+            insert_waiting: waiting(&insert, "$20"),
+            insert_many: sql(&by_itself(INSERT_MANY, NEW_FENCE, ""), "$20"),
+            replace: sql(&replace, ""),
+            replace_waiting: waiting(&replace, "$27"),
+            replace_audited: sql(&REPLACE_AUDITED.replace("{replace}", &replace), ""),
+            finish_one: sql(&finish, ""),
+            finish_own: alone(&finish, "true", ""),
             finish_many: sql(FINISH_MANY, "$9"),
             renew: sql(RENEW, "$5"),
+            stands: waiting(&of_claim(STANDS, 1), "$6"),
+            phase_insert: phase(INSERT, "{job_fence}", "", 20),
+            phase_replace: phase(REPLACE, replaced, "", 27),
+            phase_replace_audited: phase(REPLACE, replaced, ", {line}", 32),
+            phase_finish: phase(FINISH_ONE, "", "", 9),
             read_one: sql(READ_ONE, ""),
             read_many: sql(READ_MANY, "$2"),
+            between: sql(BETWEEN, ""),
             raise_floor_over_due: sql(RAISE_FLOOR_OVER_DUE, "$2"),
             raise_floor_over: sql(RAISE_FLOOR_OVER, ""),
             watch: sql(WATCH, "$4"),
@@ -298,6 +379,25 @@ impl Statements {
             version: sql("SELECT version FROM {schema} ORDER BY version DESC", ""),
         }
     }
+}
+
+/// A write with the fence and the fingerprint that it gives its row.
+fn by_itself(write: &str, fence: &str, fingerprint: &str) -> String {
+    write.replace("{made_fence}", fence).replace("{fingerprint}", fingerprint).replace("{under}", "")
+}
+
+/// A write of a phase: the parameters of the job's claim come behind its own.
+fn phase(write: &str, fence: &str, and: &str, first: usize) -> String {
+    let write = write.replace("{made_fence}", fence).replace("{fingerprint}", "stands.birth");
+    let write = write.replace("{under}", "FROM stands");
+    of_claim(&PHASE.replace("{write}", &write).replace("{and}", and).replace("{stands}", STANDS), first)
+}
+
+/// Numbers the parameters of a claim.
+fn of_claim(template: &str, first: usize) -> String {
+    let names = ["{job}", "{owner}", "{job_fence}", "{lease}", "{ends}"];
+    let numbered = |template: String, (at, name)| template.replace(name, &format!("${at}"));
+    (first..).zip(names).fold(template.to_owned(), numbered)
 }
 
 /// The statements that create the table.

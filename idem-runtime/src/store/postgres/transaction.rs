@@ -8,13 +8,13 @@ use sqlx::{
 };
 use sqlx_core::{database::Database, transaction::TransactionManager};
 
-use super::{CLAIMING, FINISHING, PostgresStore, READING, REPLACING, Statement, let_go::LetGo};
+use super::{CLAIMING, FINISHING, PostgresStore, READING, RENEWING, REPLACING, Statement, let_go::LetGo};
 use crate::{
     record::Record,
     store::{
-        Answer, Finish, Insert, Replace,
-        sql::{ATTEMPTS, Batch, Cells, Fault, explain, record, restless, savepoint, unreplaced},
-        transaction::{Halt, Savepoint, Step, Transaction},
+        Answer, Finish, Insert, Renew, Replace,
+        sql::{ATTEMPTS, Batch, Cells, Fault, bind_claim, explain, record, restless, savepoint, unreplaced},
+        transaction::{BRIEF, Halt, Savepoint, Step, Transaction},
     },
 };
 
@@ -140,6 +140,13 @@ impl PostgresTransaction<'_> {
         savepoint::one(batch.finish(FINISHING), FINISHING)
     }
 
+    async fn stands(&mut self, job: &Renew) -> Result<bool, Halt> {
+        let stands = bind_claim(query(&self.store.statements().stands), job, false);
+        let rows = self.run(RENEWING, stands.bind(limit(BRIEF))).await?;
+        self.restore().await?;
+        Ok(!rows.is_empty())
+    }
+
     async fn read(&mut self, key: &str) -> Result<Option<Record>, Halt> {
         let rows = self.run(READING, query(&self.store.statements().read_one).bind(key.to_owned())).await?;
         let read = |row: &PgRow| {
@@ -180,8 +187,8 @@ impl Transaction for PostgresTransaction<'_> {
         Box::pin(self.finish(finish))
     }
 
-    fn stands<'a>(&'a mut self, _job: &'a crate::store::Renew) -> Step<'a, bool> {
-        Box::pin(std::future::ready(Ok(true)))
+    fn stands<'a>(&'a mut self, job: &'a Renew) -> Step<'a, bool> {
+        Box::pin(self.stands(job))
     }
 
     fn read<'a>(&'a mut self, key: &'a str) -> Step<'a, Option<Record>> {

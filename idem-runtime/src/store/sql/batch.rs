@@ -7,7 +7,10 @@ use sqlx::{ColumnIndex, Decode, Row, Type};
 
 use crate::{
     record::Record,
-    store::{Answer, Finish, StoreError, sql::restless},
+    store::{
+        Answer, Finish, StoreError,
+        sql::{restless, unfinished},
+    },
 };
 
 /// The items of a batch with their answers. Items go out in the order of their keys, so that two writers never wait
@@ -108,16 +111,7 @@ impl Batch<'_, Finish, Answer> {
         self.answer_rest(|finish| (!there.contains(&*finish.key)).then_some(Answer::Gone));
         for record in found {
             let key = record.key.clone();
-            self.answer(&key, |finish| {
-                let ours = record.is_of(&finish.owner, finish.fence);
-                if ours && finish.ending.expects().contains(&record.status) {
-                    None
-                } else if finish.shows_in(&record) {
-                    Some(Answer::Written { fence: record.fence })
-                } else {
-                    Some(Answer::Found(Box::new(record)))
-                }
-            });
+            self.answer(&key, |finish| unfinished(finish, Some(record)));
         }
     }
 }

@@ -146,6 +146,23 @@ where
         .bind(finish.withdrawn)
 }
 
+/// Binds the claim that a phase is written under, and whether the write also counts once a person has released it.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn bind_claim<'q, 'a, DB>(
+    query: Query<'q, DB, DB::Arguments>,
+    job: &'a Renew,
+    ends: bool,
+) -> Query<'q, DB, DB::Arguments>
+where
+    DB: Database,
+    &'a str: Encode<'a, DB> + Type<DB>,
+    i64: Encode<'a, DB> + Type<DB>,
+    bool: Encode<'a, DB> + Type<DB>,
+{
+    let job = RenewParams::of(job);
+    query.bind(job.key).bind(job.owner).bind(job.fence).bind(job.lease).bind(ends)
+}
+
 /// Binds a line of the audit table, behind the key.
 pub(crate) fn bind_audit<'q, 'a, DB>(
     query: Query<'q, DB, DB::Arguments>,

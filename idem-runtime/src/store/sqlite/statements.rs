@@ -20,11 +20,15 @@ const DDL: &str = include_str!("../../../migrations/sqlite/0001_create.sql");
 const INTO: &str = "(key, status, job, template, mode, on_stale, owner, attempt, takeovers, lease_until,
     fingerprint, result, error, worker, expires_at, alerted_at, fence, created_at, completed_at)";
 
+/// The fence of a row that is new, and of one that is replaced, unless they are a phase's.
+const NEW_FENCE: &str = "MAX({now}, {floor} + 1)";
+const NEXT_FENCE: &str = "CASE WHEN ?25 THEN MAX({now}, COALESCE(fence, 0) + 1) ELSE COALESCE(fence, 0) END";
+
 const INSERT_ONE: &str = "
     INSERT INTO {table} {into}
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, COALESCE({now} + ?10, ?11),
         ?12, ?13, ?14, ?15, COALESCE({now} + ?16, ?17), COALESCE({now} + ?18, ?19),
-        MAX({now}, {floor} + 1), CURRENT_TIMESTAMP, CASE ?2 WHEN 'completed' THEN CURRENT_TIMESTAMP END)
+        {made_fence}, CURRENT_TIMESTAMP, CASE ?2 WHEN 'completed' THEN CURRENT_TIMESTAMP END)
     ON CONFLICT (key) DO NOTHING
     RETURNING key, fence";
 
@@ -41,7 +45,7 @@ const INSERT_MANY: &str = "
         value ->> 'fingerprint', value ->> 'result', value ->> 'error', value ->> 'worker',
         COALESCE({now} + (value ->> 'expires_in'), value ->> 'expires_at'),
         COALESCE({now} + (value ->> 'alerted_in'), value ->> 'alerted_at'),
-        MAX({now}, {floor} + 1), CURRENT_TIMESTAMP,
+        {made_fence}, CURRENT_TIMESTAMP,
         CASE value ->> 'status' WHEN 'completed' THEN CURRENT_TIMESTAMP END
     FROM item WHERE true
     ON CONFLICT (key) DO NOTHING
@@ -56,7 +60,7 @@ const REPLACE: &str = "
         status = ?7, job = ?8, template = ?9, mode = ?10, on_stale = ?11, owner = ?12, attempt = ?13,
         takeovers = ?14, lease_until = COALESCE({now} + ?15, ?16), fingerprint = ?17, result = ?18, error = ?19,
         worker = ?20, expires_at = COALESCE({now} + ?21, ?22), alerted_at = COALESCE({now} + ?23, ?24),
-        fence = CASE WHEN ?25 THEN MAX({now}, COALESCE(fence, 0) + 1) ELSE COALESCE(fence, 0) END,
+        fence = {made_fence},
         created_at = CASE WHEN ?26 THEN CURRENT_TIMESTAMP ELSE created_at END,
         completed_at = CASE ?7 WHEN 'completed' THEN CURRENT_TIMESTAMP END
     WHERE {expected}
@@ -110,6 +114,13 @@ const RENEW: &str = "
         AND COALESCE(held.status, 'processing') IN ('processing', 'needs_review')
     RETURNING key";
 
+/// Renews the lease of a claim that stands, and tells the birth of its row. What a person released has no lease.
+const STANDS: &str = "
+    UPDATE {table} SET lease_until = CASE {status} WHEN 'released' THEN lease_until ELSE {now} + ?4 END
+    WHERE key = ?1 AND owner = ?2 AND fence = ?3
+        AND ({status} IN ('processing', 'needs_review') OR (?5 AND status = 'released'))
+    RETURNING CAST({born} AS TEXT)";
+
 const RECORD: &str =
     "key, {status} AS status, job, template, mode, on_stale, owner, COALESCE(fence, 0) AS fence,
     COALESCE(attempt, 0) AS attempt, COALESCE(takeovers, 0) AS takeovers, lease_until, fingerprint, result, error,
@@ -119,6 +130,8 @@ const RECORD: &str =
 const READ_ONE: &str = "SELECT {record} FROM {table} WHERE key = ?1";
 
 const READ_MANY: &str = "SELECT {record} FROM {table} WHERE key IN (SELECT value FROM json_each(?1))";
+
+const BETWEEN: &str = "SELECT {record} FROM {table} WHERE key > ?1 AND key < ?2 ORDER BY key LIMIT ?3";
 
 /// What a row of a claim says that is turned over for review without anybody calling.
 const WAITS_FOR_REVIEW: &str = "(owner IS NULL OR on_stale NOT IN ('retry', 'probe'))";
@@ -145,16 +158,26 @@ const AUDITED: &str = "
         old_result
     FROM {audit} WHERE key = ?1 ORDER BY id";
 
-const EXPIRED: &str = "
-    SELECT key FROM {table}
-    WHERE expires_at <= {now} AND status IN ('completed', 'failed', 'released')
-    ORDER BY expires_at LIMIT ?1";
+const EXPIRED: &str = "expires_at <= {now} AND status IN ('completed', 'failed', 'released')";
 
 const RAISE_FLOOR: &str = "UPDATE {schema} SET fence_floor = MAX(fence_floor, ?1)";
 
-const PURGE: &str = "DELETE FROM {table} WHERE key IN ({expired}) RETURNING COALESCE(fence, 0)";
+/// What is deleted tells whether it had expired by itself, and its fence.
+// `CROSS` has each job's phases searched for, one job after the other.
+const PURGE: &str = "
+    DELETE FROM {table} WHERE key IN (
+        WITH job AS MATERIALIZED (SELECT key FROM {table} WHERE {expired} ORDER BY expires_at LIMIT ?1)
+        SELECT key FROM job
+        UNION ALL
+        SELECT phase.key FROM job CROSS JOIN {table} AS phase
+            ON phase.key > job.key || '/' AND phase.key < job.key || '0'
+    )
+    RETURNING ({expired}) IS TRUE, COALESCE(fence, 0)";
 
-const FORGET: &str = "DELETE FROM {table} WHERE {expected} RETURNING COALESCE(fence, 0)";
+const FORGET: &str = "DELETE FROM {table} WHERE {expected} RETURNING true, COALESCE(fence, 0)";
+
+const FORGET_PHASES: &str = "
+    DELETE FROM {table} WHERE key > ?1 || '/' AND key < ?1 || '0' RETURNING false, COALESCE(fence, 0)";
 
 const AUDIT: &str = "
     INSERT INTO {audit} (key, actor, from_status, to_status, note, old_result) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -167,13 +190,18 @@ pub(super) struct Statements {
     pub(super) finish_one: Sql,
     pub(super) finish_many: Sql,
     pub(super) renew: Sql,
+    pub(super) stands: Sql,
+    pub(super) phase_insert: Sql,
+    pub(super) phase_replace: Sql,
     pub(super) read_one: Sql,
     pub(super) read_many: Sql,
+    pub(super) between: Sql,
     pub(super) watch: Sql,
     pub(super) audited: Sql,
     pub(super) purge: Sql,
     pub(super) raise_floor: Sql,
     pub(super) forget: Sql,
+    pub(super) forget_phases: Sql,
     pub(super) audit: Sql,
     pub(super) ddl: Sql,
     pub(super) version: Sql,
@@ -196,20 +224,26 @@ impl Statements {
                 .replace("{now}", NOW);
             table.sql(&template)
         };
+        let fenced = |template: &str, fence: &str| sql(&template.replace("{made_fence}", fence));
         Self {
-            insert_one: sql(INSERT_ONE),
-            insert_many: sql(INSERT_MANY),
-            replace: sql(REPLACE),
+            insert_one: fenced(INSERT_ONE, NEW_FENCE),
+            insert_many: fenced(INSERT_MANY, NEW_FENCE),
+            replace: fenced(REPLACE, NEXT_FENCE),
             finish_one: sql(FINISH_ONE),
             finish_many: sql(FINISH_MANY),
             renew: sql(RENEW),
+            stands: sql(STANDS),
+            phase_insert: fenced(INSERT_ONE, "?20"),
+            phase_replace: fenced(REPLACE, "MAX(?27, COALESCE(fence, 0))"),
             read_one: sql(READ_ONE),
             read_many: sql(READ_MANY),
+            between: sql(BETWEEN),
             watch: sql(WATCH),
             audited: sql(AUDITED),
             purge: sql(PURGE),
             raise_floor: sql(RAISE_FLOOR),
             forget: sql(FORGET),
+            forget_phases: sql(FORGET_PHASES),
             audit: sql(AUDIT),
             ddl: sql(DDL),
             version: sql("SELECT version FROM {schema} ORDER BY version DESC"),

@@ -7,13 +7,13 @@ use sqlx::{
 };
 use sqlx_core::{database::Database, transaction::TransactionManager};
 
-use super::{CLAIMING, FINISHING, READING, REPLACING, SqliteStore, Statement};
+use super::{CLAIMING, FINISHING, READING, RENEWING, REPLACING, SqliteStore, Statement};
 use crate::{
     block_on::block_on_for,
     record::Record,
     store::{
-        Answer, Finish, Insert, Replace,
-        sql::{ATTEMPTS, Batch, Cells, Fault, explain, record, restless, savepoint, unreplaced},
+        Answer, Finish, Insert, Renew, Replace,
+        sql::{ATTEMPTS, Batch, Cells, Fault, bind_claim, explain, record, restless, savepoint, unreplaced},
         transaction::{Halt, Savepoint, Step, Transaction},
     },
 };
@@ -70,6 +70,11 @@ impl SqliteTransaction<'_> {
             batch.answer_unfinished(self.read(&finish.key).await?.into_iter().collect());
         }
         savepoint::one(batch.finish(FINISHING), FINISHING)
+    }
+
+    async fn stands(&mut self, job: &Renew) -> Result<bool, Halt> {
+        let stands = bind_claim(query(&self.store.statements.stands), job, false);
+        Ok(!self.run(RENEWING, stands).await?.is_empty())
     }
 
     async fn read(&mut self, key: &str) -> Result<Option<Record>, Halt> {
@@ -166,8 +171,8 @@ impl Transaction for SqliteTransaction<'_> {
         Box::pin(self.finish(finish))
     }
 
-    fn stands<'a>(&'a mut self, _job: &'a crate::store::Renew) -> Step<'a, bool> {
-        Box::pin(std::future::ready(Ok(true)))
+    fn stands<'a>(&'a mut self, job: &'a Renew) -> Step<'a, bool> {
+        Box::pin(self.stands(job))
     }
 
     fn read<'a>(&'a mut self, key: &'a str) -> Step<'a, Option<Record>> {
