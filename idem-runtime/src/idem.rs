@@ -142,7 +142,7 @@ impl Idem {
         let failed = |failure: Failure| failure.into_error(Some(&key));
         let record = service.read(key.stored(), service.patience(None)).await.map_err(failed)?;
         match record {
-            Some(record) => Ok(Some(with_phases(service, *record).await.map_err(failed)?)),
+            Some(record) => Ok(Some(with_phases(service, &key, *record).await.map_err(failed)?)),
             None => Ok(None),
         }
     }

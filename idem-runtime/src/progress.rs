@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    key::{long_phases_of, phases_of},
+    key::{Key, long_phases_of, phases_of},
     record::Record,
     resolve::patiently,
     service::{Failure, Service},
@@ -12,12 +12,13 @@ use crate::{
 /// The most phases that are read of one job.
 const MOST: u32 = 1_000;
 
-/// A job's row with those of its phases.
-pub(crate) async fn with_phases(service: &Service, mut record: Record) -> Result<Record, Failure> {
+/// A job's row with those of its phases. Where the keys of both are too long to be stored as they are, the whole key
+/// tells which those are.
+pub(crate) async fn with_phases(service: &Service, key: &Key, mut record: Record) -> Result<Record, Failure> {
     record.phases = between(service, phases_of(&record.key), MOST).await?;
     if let Some(bounds) = long_phases_of(&record.key) {
         let mut others = between(service, bounds, MOST).await?;
-        others.retain(|other| other.is_long_phase_of(&record));
+        others.retain(|other| other.is_long_phase_of(&record, key));
         record.phases.append(&mut others);
     }
     record.phases.sort_by_key(|phase| (phase.created_at, phase.fence));
@@ -25,8 +26,8 @@ pub(crate) async fn with_phases(service: &Service, mut record: Record) -> Result
 }
 
 /// Whether a job's row has phases.
-pub(crate) async fn has_phases(service: &Service, record: &Record) -> Result<bool, Failure> {
-    Ok(!with_phases(service, record.clone()).await?.phases.is_empty())
+pub(crate) async fn has_phases(service: &Service, key: &Key, record: &Record) -> Result<bool, Failure> {
+    Ok(!with_phases(service, key, record.clone()).await?.phases.is_empty())
 }
 
 async fn between(

@@ -4,7 +4,10 @@ mod evidence;
 
 use std::{fmt, time::Duration};
 
-use crate::job::{Job, Mode, OnStale};
+use crate::{
+    job::{Job, Mode, OnStale},
+    key::Key,
+};
 
 /// The state of a key, as its row says it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -173,12 +176,14 @@ impl Record {
         }
     }
 
-    /// Whether this row, whose key keeps nothing of the phase, is that of a phase of a job: it was written under the job's
-    /// row, of which its template tells.
-    pub(crate) fn is_long_phase_of(&self, job: &Self) -> bool {
+    /// Whether this row, whose key keeps nothing of the phase, is that of a phase of a job: what its template has of the
+    /// phase makes of the job's key this one's, or the execution is the same.
+    pub(crate) fn is_long_phase_of(&self, job: &Self, key: &Key) -> bool {
         let templates = self.template.as_deref().zip(job.template.as_deref());
-        let of_the_job = templates.and_then(|(ours, theirs)| ours.strip_prefix(theirs));
-        of_the_job.is_some_and(|name| name.starts_with('/')) && self.is_born_under(job.created_at)
+        let name = templates.and_then(|(ours, theirs)| ours.strip_prefix(theirs)?.strip_prefix('/'));
+        let is_named = |name: &str| *key.phase(&Key::raw(name)).stored() == *self.key;
+        let is_same = || self.owner.is_some() && self.owner == job.owner;
+        name.is_some_and(|name| is_named(name) || is_same()) && self.is_born_under(job.created_at)
     }
 
     /// Whether a phase's row was written under the job's row that was born then. A foreign worker's row does not say.

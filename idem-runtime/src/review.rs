@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     alert::{Alert, AlertKind, Hook},
     block_on::block_on,
+    key::Key,
     metrics,
     point::{Point, reached},
     progress::with_phases,
@@ -28,10 +29,15 @@ pub(crate) struct Reviewer {
 impl Reviewer {
     /// Turns a stale claim, as it was seen, into one that needs review, and, if it was this write that did it, has a
     /// person told. It is on its way from the first poll on.
-    pub(crate) async fn flag(&self, record: &Record, patience: Patience) -> Result<Answer, Failure> {
-        let (reviewer, record) = (self.clone(), record.clone());
+    pub(crate) async fn flag(
+        &self,
+        key: &Key,
+        record: &Record,
+        patience: Patience,
+    ) -> Result<Answer, Failure> {
+        let (reviewer, key, record) = (self.clone(), key.clone(), record.clone());
         let flagging = self.service.complete(async move {
-            let record = reviewer.with_phases(record).await;
+            let record = reviewer.with_phases(&key, record).await;
             let answer = reviewer.turn_over(&record, patience).await?;
             if let Answer::Written { .. } = answer {
                 reviewer.tell([turned_over(record)]);
@@ -43,8 +49,8 @@ impl Reviewer {
 
     /// The row of a claim with those of its phases, which tell the person who decides where it stopped. A row of which
     /// they cannot be read is turned over all the same.
-    pub(crate) async fn with_phases(&self, record: Record) -> Record {
-        with_phases(&self.service, record.clone()).await.unwrap_or(record)
+    pub(crate) async fn with_phases(&self, key: &Key, record: Record) -> Record {
+        with_phases(&self.service, key, record.clone()).await.unwrap_or(record)
     }
 
     /// Turns a stale claim, as it was seen, into one that needs review. Whoever's write it is that does it is the one

@@ -13,7 +13,9 @@ use std::{
 
 use crate::{
     alert::Hook,
-    jobs, metrics,
+    jobs,
+    key::Key,
+    metrics,
     record::{Record, Status, Version},
     review::{Reviewer, a_moment_later, turned_over},
     service::{Failure, LONGEST_STATEMENT, Patience, Service, WeakService, within},
@@ -212,7 +214,7 @@ impl Watcher {
         // One that cannot be written now, because somebody holds it locked, must not keep the others waiting.
         let patience = Patience::new(Instant::now(), None);
         let done = if row.status == Status::Processing {
-            let row = reviewer.with_phases(row).await;
+            let row = reviewer.with_phases(&Key::raw(&row.key), row).await;
             let turned = reviewer.turn_over(&row, patience).await;
             turned.map(|answer| match answer {
                 Answer::Written { .. } => {

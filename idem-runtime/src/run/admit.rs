@@ -211,7 +211,7 @@ impl Call {
 
     pub(super) async fn needs_review(&self, record: Record) -> Error {
         let retry_after = self.service().limits().review_after;
-        let reason = self.idem.reviewer().with_phases(record).await.evidence();
+        let reason = self.idem.reviewer().with_phases(&self.key, record).await.evidence();
         Error::NeedsReview { key: self.key.clone(), reason, retry_after }
     }
 
@@ -272,7 +272,7 @@ impl Call {
         let found = match standing {
             Standing::Released => record.expires_at.is_none_or(|end| end.saturating_sub(record.now) > limit),
             Standing::Stale | Standing::Doubtful => {
-                has_phases(self.service(), record).await.map_err(|failure| self.failed(failure))?
+                has_phases(self.service(), &self.key, record).await.map_err(|failure| self.failed(failure))?
             }
             Standing::Absent | Standing::Expired | Standing::Claimed => false,
         };
@@ -360,7 +360,7 @@ impl Call {
 
     /// The write of it, which is on its way from the first poll on.
     pub(super) async fn flagging(&self, record: &Record) -> Result<Answer, Failure> {
-        self.idem.reviewer().flag(record, self.patience()).await
+        self.idem.reviewer().flag(&self.key, record, self.patience()).await
     }
 
     /// Waits for a busy key, as long as the job wants to, and looks again.

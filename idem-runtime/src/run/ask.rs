@@ -73,6 +73,7 @@ impl Execution {
         fate: &'static str,
     ) -> impl Future<Output = Result<Option<Box<Record>>, Failure>> + Send + use<> {
         let reviewer = self.idem.reviewer().clone();
+        let whole = self.context.key.clone();
         let (key, owner, term) = (claim.key().clone(), claim.owner().to_owned(), claim.lease().term());
         let (giving_up, _) = end(claim, store::Ending::Held { error: None });
         async move {
@@ -84,7 +85,7 @@ impl Execution {
                     Some(before) => format!("{fate}; before that: {before}"),
                     None => fate.to_owned(),
                 })));
-                match reviewer.flag(&record, patience()).await? {
+                match reviewer.flag(&whole, &record, patience()).await? {
                     Answer::Written { .. } => return Ok(Some(record)),
                     Answer::Found(found) => record = found,
                     Answer::Gone => return Ok(None),

@@ -88,9 +88,12 @@ pub(crate) fn unfinished(finish: &Finish, found: Option<Record>) -> Option<Answe
 /// where it may be tried again.
 pub(crate) fn unwritten(write: &PhaseWrite, found: Option<Record>) -> Option<Answer> {
     match &write.deed {
-        PhaseDeed::Insert(insert) => found.map(|record| match insert.made(&record) {
-            true => Answer::Written { fence: record.fence },
-            false => Answer::Found(Box::new(record)),
+        PhaseDeed::Insert(insert) => found.map(|record| {
+            if insert.made(&record) {
+                Answer::Written { fence: record.fence }
+            } else {
+                Answer::Found(Box::new(record))
+            }
         }),
         PhaseDeed::Replace(replace) => unreplaced(replace, found),
         PhaseDeed::Finish(finish) => unfinished(finish, found),
