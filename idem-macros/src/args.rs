@@ -1,19 +1,20 @@
 //! What the attribute says, argument by argument: each value with the span of its name and its own.
 
-mod duration;
-mod value;
+pub(crate) mod duration;
+pub(crate) mod table;
+pub(crate) mod value;
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream};
 use syn::{
-    Expr, ExprPath, LitStr, Member, Path, Token,
+    Expr, ExprPath, LitStr, Member, Path,
     ext::IdentExt,
     parse::{ParseStream, Parser},
-    token,
 };
 
 pub(crate) use self::duration::Duration;
 use self::{
     duration::duration,
+    table::{Legal, set, skip_to_comma, twice},
     value::{
         count, extend, field_path, fingerprint, function_name, idem, job, key, krate, label, on_error,
         on_stale, parameter, truth, ttl, word,
@@ -63,12 +64,12 @@ pub(crate) enum Mode {
     Transactional,
 }
 
-/// A policy for every stale claim, or the path of a function that asks what became of the effect.
+/// A policy for every stale claim, or what asks about the effect: for a job, the path of a function.
 #[derive(Clone)]
-pub(crate) enum OnStale {
+pub(crate) enum OnStale<P = ExprPath> {
     Alert,
     Retry,
-    Probe(ExprPath),
+    Probe(P),
 }
 
 /// A rule for every `Err`, or the path of a function that looks at it.
@@ -121,7 +122,7 @@ impl FieldPath {
 }
 
 impl Mode {
-    const WORDS: [(&'static str, Self); 3] = [
+    pub(crate) const WORDS: [(&'static str, Self); 3] = [
         ("lock_first", Self::LockFirst),
         ("record_after", Self::RecordAfter),
         ("transactional", Self::Transactional),
@@ -136,27 +137,8 @@ impl Mode {
     }
 }
 
-/// A legal argument: its name, how it is written, what reads its value.
-struct Legal {
-    name: &'static str,
-    shape: Shape,
-    read: Read,
-}
-
-#[derive(Clone, Copy)]
-enum Shape {
-    /// `name = value`, with an example of the value.
-    Value(&'static str),
-    /// `name(element, …)`, with an example of an element; may be repeated.
-    List(&'static str),
-    /// `name` alone.
-    Flag,
-}
-
-type Read = fn(&mut Args, Span, ParseStream<'_>) -> syn::Result<()>;
-
 /// The one table of arguments: it drives the parser and the messages, in the order of the docs.
-const LEGAL: [Legal; 21] = [
+const LEGAL: [Legal<Args>; 21] = [
     Legal::value("key", r#""billing:<user_id>:<month>""#, |args, name, i| set(&mut args.key, name, i, key)),
     Legal::value("mode", r#""lock_first""#, |args, name, i| {
         set(&mut args.mode, name, i, |i| word(i, "mode", &Mode::WORDS))
@@ -199,46 +181,6 @@ const LEGAL: [Legal; 21] = [
     Legal::value("crate", "crate::jobs", |args, name, i| set(&mut args.krate, name, i, krate)),
 ];
 
-impl Legal {
-    const fn value(name: &'static str, example: &'static str, read: Read) -> Self {
-        Self { name, shape: Shape::Value(example), read }
-    }
-
-    const fn list(name: &'static str, example: &'static str, read: Read) -> Self {
-        Self { name, shape: Shape::List(example), read }
-    }
-
-    const fn flag(name: &'static str, read: Read) -> Self {
-        Self { name, shape: Shape::Flag, read }
-    }
-
-    /// How the argument is written, as an example.
-    fn form(&self) -> String {
-        match self.shape {
-            Shape::Value(example) => format!("{} = {example}", self.name),
-            Shape::List(example) => format!("{}({example})", self.name),
-            Shape::Flag => self.name.to_owned(),
-        }
-    }
-
-    /// Steps over the `=` of a value; refuses what is not of the argument's shape.
-    fn enter(&self, name: Span, input: ParseStream<'_>) -> syn::Result<()> {
-        let ends = input.is_empty() || input.peek(Token![,]);
-        let fits = match self.shape {
-            Shape::Value(_) => input.parse::<Option<Token![=]>>()?.is_some() && !input.is_empty(),
-            Shape::List(_) => input.peek(token::Paren),
-            Shape::Flag => ends,
-        };
-        let form = self.form();
-        let message = match self.shape {
-            _ if fits => return Ok(()),
-            Shape::Flag => format!("`{form}` stands alone: it takes no value"),
-            _ => format!("`{}` is written `{form}`", self.name),
-        };
-        Err(syn::Error::new(name, message))
-    }
-}
-
 impl Args {
     /// Reads what can be read; each faulty argument is one error and hinders no other.
     pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
@@ -254,6 +196,17 @@ impl Args {
         let end = read.parse2(tokens);
         errors.take(end);
         args
+    }
+
+    /// The names of all arguments.
+    #[cfg(test)]
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        LEGAL.iter().map(|legal| legal.name)
+    }
+
+    /// Whether the attribute has an argument of this name.
+    pub(crate) fn has(name: &str) -> bool {
+        LEGAL.iter().any(|legal| legal.name == name)
     }
 
     /// Whether the argument was written at all, readable or not.
@@ -306,16 +259,11 @@ impl Args {
                 format!("unknown argument `{word}`{near}\nthe arguments are {}", list(names())),
             ));
         };
-        if self.gave(&word) && !matches!(legal.shape, Shape::List(_)) {
-            return Err(syn::Error::new(name.span(), format!("`{word}` is given twice; keep one of them")));
+        if self.gave(&word) && !legal.repeats() {
+            return Err(twice(&name));
         }
         self.given.push(word);
-        legal.enter(name.span(), input)?;
-        (legal.read)(self, name.span(), input)?;
-        if input.is_empty() || input.peek(Token![,]) {
-            return Ok(());
-        }
-        Err(input.error(format!("expected `,`: `{}` is written `{}`", legal.name, legal.form())))
+        legal.argument(self, name.span(), input)
     }
 }
 
@@ -337,25 +285,6 @@ fn meant(word: &str) -> Option<&'static str> {
         "hold" | "release" | "by_mark" | "record" => "on_error",
         _ => return None,
     })
-}
-
-fn skip_to_comma(input: ParseStream<'_>) {
-    while let Ok(token) = input.parse::<TokenTree>() {
-        if matches!(token, TokenTree::Punct(punct) if punct.as_char() == ',') {
-            break;
-        }
-    }
-}
-
-fn set<T>(
-    slot: &mut Option<Arg<T>>,
-    name: Span,
-    input: ParseStream<'_>,
-    read: impl FnOnce(ParseStream<'_>) -> syn::Result<T>,
-) -> syn::Result<()> {
-    let span = if input.is_empty() || input.peek(Token![,]) { name } else { input.span() };
-    *slot = Some(Arg { name, span, value: read(input)? });
-    Ok(())
 }
 
 #[cfg(test)]

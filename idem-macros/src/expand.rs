@@ -2,12 +2,15 @@
 //!
 //! Total: whatever can be wrong was found by the plan.
 
+mod policy;
+
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, FnArg, Pat, PatIdent, Signature, ext::IdentExt, spanned::Spanned};
 
+pub(crate) use self::policy::Setters;
 use crate::{
-    args::{Args, ErrorRule, Mode, OnError, OnStale, Ttl},
+    args::{Arg, Args, Mode, OnError, Ttl},
     function::Flavor,
     plan::{Borrow, DEFAULT_WAIT, Plan},
     probe::Probe,
@@ -121,72 +124,51 @@ impl<'a> Tokens<'a> {
 
     fn setters(&self, args: &Args) -> TokenStream {
         let Self { plan, span, krate, .. } = self;
+        let policies = Setters { span: *span, krate };
         let mut setters = TokenStream::new();
-        let mut set = |setter: TokenStream| setters.extend(setter);
         if let Some(label) = &args.label {
             let label = &label.value;
-            set(quote_spanned!(*span=> .label(#label)));
+            setters.extend(quote_spanned!(*span=> .label(#label)));
         }
-        if let Some(lease) = &args.stale_after {
-            let seconds = Literal::u64_unsuffixed(lease.value.seconds);
-            set(quote_spanned!(*span=> .stale_after(#seconds)));
-        }
+        setters.extend(policies.lease(args.stale_after.as_ref()));
         if args.heartbeat.as_ref().is_some_and(|heartbeat| !heartbeat.value) {
-            set(quote_spanned!(*span=> .without_heartbeat()));
+            setters.extend(quote_spanned!(*span=> .without_heartbeat()));
         }
-        if let Some(policy) = &args.on_stale {
-            let policy = Ident::new(
-                match &policy.value {
-                    OnStale::Alert => "Alert",
-                    OnStale::Retry => "Retry",
-                    OnStale::Probe(_) => "Probe",
-                },
-                *span,
-            );
-            set(quote_spanned!(*span=> .on_stale(#krate::__private::OnStale::#policy)));
-        }
+        setters.extend(policies.on_stale(args.on_stale.as_ref()));
         if let Some(limit) = &args.max_takeovers {
             let limit = Literal::u32_unsuffixed(limit.value);
-            set(quote_spanned!(*span=> .max_takeovers(#limit)));
+            setters.extend(quote_spanned!(*span=> .max_takeovers(#limit)));
         }
-        if let Some(OnError::Rule(rule)) = args.on_error.as_ref().map(|arg| &arg.value) {
-            let rule = Ident::new(
-                match rule {
-                    ErrorRule::Hold => "Hold",
-                    ErrorRule::Release => "Release",
-                    ErrorRule::ByMark => "ByMark",
-                    ErrorRule::Record => "Record",
-                },
-                *span,
-            );
-            set(quote_spanned!(*span=> .on_error(#krate::__private::ErrorRule::#rule)));
-        }
+        setters.extend(policies.on_error(args.on_error.as_ref()));
         if args.waits() {
             if args.on_busy.is_some() || args.wait_for.is_some() {
                 let seconds = args.wait_for.as_ref().map_or(DEFAULT_WAIT, |wait| wait.value.seconds);
                 let seconds = Literal::u64_unsuffixed(seconds);
-                set(quote_spanned!(*span=> .wait(#seconds)));
+                setters.extend(quote_spanned!(*span=> .wait(#seconds)));
             }
         } else if plan.mode == Mode::Transactional {
-            set(quote_spanned!(*span=> .without_wait()));
+            setters.extend(quote_spanned!(*span=> .without_wait()));
         }
         match args.ttl.as_ref().map(|ttl| &ttl.value) {
             Some(Ttl::For(ttl)) => {
                 let seconds = Literal::u64_unsuffixed(ttl.seconds);
-                set(quote_spanned!(*span=> .ttl(#seconds)));
+                setters.extend(quote_spanned!(*span=> .ttl(#seconds)));
             }
-            Some(Ttl::Forever) => set(quote_spanned!(*span=> .ttl_forever())),
+            Some(Ttl::Forever) => setters.extend(quote_spanned!(*span=> .ttl_forever())),
             None => {}
         }
         if plan.is_keyed_by_self() {
-            set(quote_spanned!(*span=> .keyed_by_self()));
+            setters.extend(quote_spanned!(*span=> .keyed_by_self()));
+        }
+        if plan.phased {
+            setters.extend(quote_spanned!(*span=> .phased()));
         }
         if !args.allow_overlap.is_empty() {
             let paths = args
                 .allow_overlap
                 .iter()
                 .map(|path| path.to_token_stream().to_string().replace(char::is_whitespace, ""));
-            set(quote_spanned!(*span=> .allow_overlap(&[#(#paths),*])));
+            setters.extend(quote_spanned!(*span=> .allow_overlap(&[#(#paths),*])));
         }
         setters
     }
@@ -197,12 +179,12 @@ impl<'a> Tokens<'a> {
         let Self { plan, span, krate, call } = self;
         let output = &plan.function.output;
         let body = &plan.function.body;
-        let classify = self.classify();
+        let classify = classify(plan.args.on_error.as_ref());
         if let Some(transaction) = &plan.transaction {
-            return self.steps(transaction, &classify);
+            return self.steps(transaction, classify.as_ref());
         }
         let is_sync = matches!(plan.function.flavor, Flavor::Sync);
-        let name = match (&plan.probe, is_sync, classify.is_empty()) {
+        let name = match (&plan.probe, is_sync, classify.is_none()) {
             (None, false, true) => "run",
             (None, false, false) => "run_classified",
             (None, true, true) => "run_sync",
@@ -256,11 +238,11 @@ impl<'a> Tokens<'a> {
 
     /// The three steps of a transactional job: the transaction cannot be a parameter of the body's closure, whose
     /// future would stop being `Send`.
-    fn steps(&self, transaction: &Transaction, classify: &TokenStream) -> TokenStream {
+    fn steps(&self, transaction: &Transaction, classify: Option<&TokenStream>) -> TokenStream {
         let Self { span, krate, call, .. } = self;
         let (guard, answer) = (self.guard(), local("__idem_answer", *span));
         let Transaction { ident: tx, mutability, lints, .. } = transaction;
-        let body = Ident::new(if classify.is_empty() { "tx_body" } else { "tx_body_classified" }, *span);
+        let body = Ident::new(if classify.is_none() { "tx_body" } else { "tx_body_classified" }, *span);
         let closure = self.closure();
         quote_spanned! {*span=>
             let #call = match #krate::__private::tx_begin(#call, &mut #guard, || ()).await {
@@ -278,19 +260,6 @@ impl<'a> Tokens<'a> {
     /// What holds the transaction of a transactional job.
     fn guard(&self) -> Ident {
         local("__idem_guard", self.span)
-    }
-
-    /// `|e: &_| path(e),` where the attribute names a function that judges errors.
-    fn classify(&self) -> TokenStream {
-        let classify = self.plan.args.on_error.iter().filter_map(|arg| match &arg.value {
-            OnError::Classify(path) => {
-                let at = Span::call_site().located_at(path.span());
-                let error = local("__idem_error", at);
-                Some(quote_spanned!(at=> |#error: &_| #path(#error),))
-            }
-            OnError::Rule(_) => None,
-        });
-        classify.collect()
     }
 
     /// `async move || -> Ret { … }` around the body.
@@ -363,20 +332,28 @@ impl<'a> Tokens<'a> {
     }
 }
 
+/// `|e: &_| path(e),` where a function is named that judges errors.
+pub(crate) fn classify(on_error: Option<&Arg<OnError>>) -> Option<TokenStream> {
+    let OnError::Classify(path) = &on_error?.value else { return None };
+    let at = Span::call_site().located_at(path.span());
+    let error = local("__idem_error", at);
+    Some(quote_spanned!(at=> |#error: &_| #path(#error),))
+}
+
 /// A block with these braces.
-fn braced(inside: TokenStream, braces: Span) -> TokenStream {
+pub(crate) fn braced(inside: TokenStream, braces: Span) -> TokenStream {
     let mut block = Group::new(Delimiter::Brace, inside);
     block.set_span(braces);
     TokenTree::Group(block).into()
 }
 
 /// A name that no name of the user's can mean.
-fn local(name: &str, at: Span) -> Ident {
+pub(crate) fn local(name: &str, at: Span) -> Ident {
     Ident::new(name, Span::mixed_site().located_at(at))
 }
 
 /// `&order.customer.id`, all of it where the user wrote the name.
-fn borrow(part: &Borrow) -> TokenStream {
+pub(crate) fn borrow(part: &Borrow) -> TokenStream {
     let Borrow { root, fields } = part;
     let at = Span::call_site().located_at(root.span());
     quote_spanned!(at=> & #root #(.#fields)*)

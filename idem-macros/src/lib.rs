@@ -1,4 +1,4 @@
-//! `#[idempotent]` and `#[derive(KeyPart)]`. Use them through `idem-runtime`, which re-exports them and holds what their
+//! `#[idempotent]`, `phase!` and `#[derive(KeyPart)]`. Use them through `idem-runtime`, which re-exports them and holds what their
 //! expansions call.
 //!
 //! The attribute is read (`args`, `function`, `template`), every check is made in one place (`plan`), and what is left
@@ -12,6 +12,7 @@ mod key_fn;
 mod key_part;
 #[cfg(test)]
 mod mistakes;
+mod phase;
 mod plan;
 mod probe;
 mod template;
@@ -74,6 +75,35 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn idempotent(args: TokenStream, item: TokenStream) -> TokenStream {
     attribute(args.into(), &item.into()).into()
+}
+
+/// Runs a part of a job once, under a name of its own: a repeat of the job gets its result and goes on behind it.
+///
+/// ```text
+/// let receipt = phase!("charge", on_stale = "alert", async { bank::charge(account, cents).await });
+/// phase!("receipt", mode = "record_after", async { mail::send(&receipt).await });
+/// ```
+///
+/// The name comes first: a string literal of lower-case letters, digits, `-` and `_`. The body comes last: an `async`
+/// block, or in a synchronous job a closure without parameters. It gives a `Result`, whose `Ok` is the value of the
+/// macro, and whose `Err` leaves the function that the macro stands in. Between them stand options:
+///
+/// | option | values | default |
+/// | --- | --- | --- |
+/// | `mode` | `"lock_first"`, `"record_after"`, `"transactional"` | `"lock_first"` |
+/// | `stale_after` | a duration: the lease (`lock_first` only) | `"60s"` |
+/// | `on_stale` | `"alert"`, `"retry"`, `probe(async \|\| …)` (`lock_first` only) | `"alert"` |
+/// | `on_error` | `"hold"`, `"release"`, `"by_mark"`, `"record"`, or the path of a `fn(&E) -> OnError` | as for a job |
+/// | `tx` | the variable with the transaction (`transactional` only) | required there |
+/// | `each` | `<line.id>`: what tells one element of a loop from another | none |
+///
+/// A probe is a closure, or the path of a function, that is called without arguments and gives a `Probe<T>`, `T` being
+/// the value of the phase; it is `async` where the body is.
+///
+/// The tokens begin with the path of the runtime: it is the macro of that crate that users call.
+#[proc_macro]
+pub fn phase(tokens: TokenStream) -> TokenStream {
+    phase::phase(tokens.into()).into()
 }
 
 /// Implements `KeyPart`, so that a type's values can stand in a key.

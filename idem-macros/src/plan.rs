@@ -10,7 +10,11 @@ use proc_macro2::{Ident, Span};
 use quote::ToTokens;
 use syn::{Member, Path, parse_quote};
 
-use self::{fingerprint::fingerprint, key::Key};
+use self::{fingerprint::fingerprint, key::Key, phases::Phases};
+pub(crate) use self::{
+    key::names_the_delivery,
+    options::{lease_only, never_stale},
+};
 use crate::{
     args::{Args, Mode, OnStale, Ttl},
     errors::Errors,
@@ -37,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) probe: Option<Probe>,
     /// The parameter with the caller's transaction, in the mode that has one.
     pub(crate) transaction: Option<Transaction>,
+    /// Whether the body has phases.
+    pub(crate) phased: bool,
     /// The paragraph that the user's docs gain.
     pub(crate) contract: String,
 }
@@ -85,8 +91,11 @@ impl Plan {
         shape::check_owned(&args, &function, errors);
         shape::check_generics(&function, errors);
         shape::check_key_fn(&args, &function, errors);
-        phases::check_names(&function, errors);
         let transaction = Transaction::new(&args, &function, errors);
+        let phases = Phases::find(&function);
+        phases.check_names(&function, errors);
+        phases.check_mode(args.mode(), transaction.as_ref(), &function, errors);
+        phases.check_bodies(&function, errors);
         let parameters = function.parameters();
         let key = Key::new(&args, &function, &parameters, errors);
         let fingerprint = fingerprint(&args, key.as_ref(), &function, &parameters, errors);
@@ -115,6 +124,7 @@ impl Plan {
             key_fn,
             probe,
             transaction,
+            phased: !phases.is_empty(),
             contract,
         })
     }

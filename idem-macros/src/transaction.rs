@@ -30,14 +30,7 @@ impl Transaction {
         let mode = args.mode()?;
         if mode != Mode::Transactional {
             if let Some(tx) = &args.tx {
-                errors.at(
-                    tx.name,
-                    format!(
-                        "`tx` belongs to `transactional`: `{}` writes over connections of its own\n\
-                         remove it, or write `mode = \"transactional\"`",
-                        mode.word()
-                    ),
-                );
+                errors.at(tx.name, no_transaction(mode));
             }
             return None;
         }
@@ -125,6 +118,15 @@ impl Transaction {
         });
         quote_spanned!(span=> #krate::__private::tx_guard #ty (&mut *#tx))
     }
+}
+
+/// What to say of a `tx` in a mode that has none.
+pub(crate) fn no_transaction(mode: Mode) -> String {
+    format!(
+        "`tx` belongs to `transactional`: `{}` writes over connections of its own\n\
+         remove it, or write `mode = \"transactional\"`",
+        mode.word()
+    )
 }
 
 /// `#[allow(…)]` and its like, perhaps under a condition.

@@ -48,6 +48,7 @@
 //! # Where to look
 //!
 //! - [`macro@idempotent`]: all arguments of the attribute. [`KeyPart`]: what can stand in a key, and its derive.
+//! - [`phase!`]: for a job of several effects, each of which is done once.
 //! - [`Idem`]: connecting, looking keys up, resolving those that need review, purging, shutting down.
 //! - [`current`]: inside of a body, the key for the provider, the lease, the mark before the first effect.
 //! - [`jobs::check`]: for a test that no two jobs can share a key.
@@ -75,6 +76,7 @@ mod key;
 mod metrics;
 mod outcome;
 mod phase;
+mod phase_macro;
 mod point;
 mod probe;
 mod progress;
@@ -111,6 +113,7 @@ pub use transact::{Transact, TransactDatabase};
 /// What the attribute's expansion calls. Not for anyone else: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
+    pub use ::idem_macros::phase;
     pub use ::inventory;
 
     pub use crate::{

@@ -40,7 +40,7 @@ pub(crate) struct Duration {
 }
 
 /// Reads a duration; `else_write` is a further way out where none can be told from what is written.
-pub(super) fn duration(input: ParseStream<'_>, else_write: &str) -> syn::Result<Duration> {
+pub(crate) fn duration(input: ParseStream<'_>, else_write: &str) -> syn::Result<Duration> {
     if let Ok(number) = input.fork().parse::<LitInt>() {
         let example = meant(&format!("{}{}", number.base10_digits(), number.suffix()));
         let example = example.unwrap_or_else(|| "90s".to_owned());

@@ -16,7 +16,7 @@ use super::{ErrorRule, FieldPath, OnError, OnStale, Ttl, duration::duration};
 use crate::errors::did_you_mean;
 
 /// Reads a list in parentheses; `form` is how the whole argument is written.
-pub(super) fn extend<T>(
+pub(crate) fn extend<T>(
     list: &mut Vec<T>,
     input: ParseStream<'_>,
     form: &str,
@@ -37,7 +37,7 @@ pub(super) fn extend<T>(
     Ok(())
 }
 
-pub(super) fn string(input: ParseStream<'_>, otherwise: impl Display) -> syn::Result<LitStr> {
+pub(crate) fn string(input: ParseStream<'_>, otherwise: impl Display) -> syn::Result<LitStr> {
     if !input.peek(LitStr) {
         return Err(input.error(otherwise));
     }
@@ -48,11 +48,11 @@ pub(super) fn string(input: ParseStream<'_>, otherwise: impl Display) -> syn::Re
     }
 }
 
-pub(super) fn key(input: ParseStream<'_>) -> syn::Result<LitStr> {
+pub(crate) fn key(input: ParseStream<'_>) -> syn::Result<LitStr> {
     string(input, "the key is a string literal: an attribute sees no constants and expands no `concat!`")
 }
 
-pub(super) fn word<T: Copy>(input: ParseStream<'_>, name: &str, words: &[(&str, T)]) -> syn::Result<T> {
+pub(crate) fn word<T: Copy>(input: ParseStream<'_>, name: &str, words: &[(&str, T)]) -> syn::Result<T> {
     let quoted: Vec<_> = words.iter().map(|(word, _)| format!("`\"{word}\"`")).collect();
     let legal = quoted
         .split_last()
@@ -70,7 +70,7 @@ pub(super) fn word<T: Copy>(input: ParseStream<'_>, name: &str, words: &[(&str, 
     })
 }
 
-pub(super) fn on_error(input: ParseStream<'_>) -> syn::Result<OnError> {
+pub(crate) fn on_error(input: ParseStream<'_>) -> syn::Result<OnError> {
     if input.peek(LitStr) {
         let words = [
             ("hold", ErrorRule::Hold),
@@ -107,17 +107,37 @@ pub(super) fn on_error(input: ParseStream<'_>) -> syn::Result<OnError> {
     Ok(OnError::Classify(path))
 }
 
+/// How a probe is written, and what reads what stands in its parentheses.
+pub(crate) struct Asks<P> {
+    /// The value of `on_stale`.
+    pub(crate) form: &'static str,
+    /// The whole argument, for one who did not write a probe.
+    pub(crate) remedy: &'static str,
+    pub(crate) read: fn(ParseStream<'_>) -> syn::Result<P>,
+}
+
+const PATH: Asks<ExprPath> = Asks {
+    form: "probe(path)",
+    remedy: "write `on_stale = probe(was_charged)`, with the path of the function that asks",
+    read: asked,
+};
+
 /// A policy as a string, or `probe(path)`.
-pub(super) fn on_stale(input: ParseStream<'_>) -> syn::Result<OnStale> {
-    const FORM: &str = "write `on_stale = probe(was_charged)`, with the path of the function that asks";
+pub(crate) fn on_stale(input: ParseStream<'_>) -> syn::Result<OnStale> {
+    policy(input, &PATH)
+}
+
+/// A policy as a string, or a probe.
+pub(crate) fn policy<P>(input: ParseStream<'_>, asks: &Asks<P>) -> syn::Result<OnStale<P>> {
+    let Asks { form, remedy, read } = asks;
     if let Ok(literal) = input.fork().parse::<LitStr>()
         && literal.value().starts_with("probe")
     {
-        let asks = quoted::<ExprCall>(input).is_some_and(|call| call.args.len() == 1);
-        let remedy = if asks {
+        let unquoted = quoted::<ExprCall>(input).is_some_and(|call| call.args.len() == 1);
+        let remedy = if unquoted {
             format!("write `on_stale = {}`, without quotes", literal.value())
         } else {
-            FORM.to_owned()
+            (*remedy).to_owned()
         };
         return Err(input.error(format!("a probe is not a string: {remedy}")));
     }
@@ -127,19 +147,19 @@ pub(super) fn on_stale(input: ParseStream<'_>) -> syn::Result<OnStale> {
         Ok(path) if path.is_ident("probe") => {
             input.parse::<ExprPath>()?;
             if input.peek(token::Paren) {
-                return asked(input).map(OnStale::Probe);
+                return read(input).map(OnStale::Probe);
             }
-            Err(syn::Error::new_spanned(path, format!("`probe` does not say whom to ask\n{FORM}")))
+            Err(syn::Error::new_spanned(path, format!("`probe` does not say whom to ask\n{remedy}")))
         }
         Ok(path) if !is_word(&path) => {
             let path = path.to_token_stream().to_string().replace(char::is_whitespace, "");
-            let fact = "`on_stale` is `\"alert\"`, `\"retry\"` or `probe(path)`";
+            let fact = format!("`on_stale` is `\"alert\"`, `\"retry\"` or `{form}`");
             Err(input.error(format!("{fact}: if `{path}` asks, write `on_stale = probe({path})`")))
         }
         _ => {
             let words = [("alert", false), ("retry", true)];
             let retries = word(input, "on_stale", &words)
-                .map_err(|error| syn::Error::new(error.span(), format!("{error}, or `probe(path)`")))?;
+                .map_err(|error| syn::Error::new(error.span(), format!("{error}, or `{form}`")))?;
             Ok(if retries { OnStale::Retry } else { OnStale::Alert })
         }
     }
@@ -182,11 +202,11 @@ fn asked(input: ParseStream<'_>) -> syn::Result<ExprPath> {
 }
 
 /// What a string holds, where it was quoted by mistake.
-fn quoted<T: Parse>(input: ParseStream<'_>) -> Option<T> {
+pub(crate) fn quoted<T: Parse>(input: ParseStream<'_>) -> Option<T> {
     input.fork().parse::<LitStr>().ok()?.parse().ok()
 }
 
-pub(super) fn truth(input: ParseStream<'_>, name: &str) -> syn::Result<bool> {
+pub(crate) fn truth(input: ParseStream<'_>, name: &str) -> syn::Result<bool> {
     if input.peek(LitBool) {
         return input.parse::<LitBool>().map(|literal| literal.value);
     }
@@ -200,7 +220,7 @@ pub(super) fn truth(input: ParseStream<'_>, name: &str) -> syn::Result<bool> {
     Err(input.error(format!("`{name}` is `true` or `false`{remedy}")))
 }
 
-pub(super) fn count(input: ParseStream<'_>, name: &str) -> syn::Result<u32> {
+pub(crate) fn count(input: ParseStream<'_>, name: &str) -> syn::Result<u32> {
     if input.peek(LitInt) {
         let number = input.parse::<LitInt>()?;
         let count = number.base10_parse().ok().filter(|_| number.suffix().is_empty());
@@ -215,7 +235,7 @@ pub(super) fn count(input: ParseStream<'_>, name: &str) -> syn::Result<u32> {
     Err(input.error(format!("`{name}` is a whole number{remedy}")))
 }
 
-pub(super) fn ttl(input: ParseStream<'_>) -> syn::Result<Ttl> {
+pub(crate) fn ttl(input: ParseStream<'_>) -> syn::Result<Ttl> {
     const FOREVER: &str = "; to keep completed keys for good, write `\"forever\"`";
     match input.fork().parse::<LitStr>() {
         Ok(literal) if literal.value() == "forever" => input.parse::<LitStr>().map(|_| Ttl::Forever),
@@ -223,7 +243,7 @@ pub(super) fn ttl(input: ParseStream<'_>) -> syn::Result<Ttl> {
     }
 }
 
-pub(super) fn fingerprint(input: ParseStream<'_>) -> syn::Result<Vec<FieldPath>> {
+pub(crate) fn fingerprint(input: ParseStream<'_>) -> syn::Result<Vec<FieldPath>> {
     if !input.peek(token::Paren) {
         return Err(input.error("the values of a fingerprint stand in parentheses: `fingerprint = (amount)`"));
     }
@@ -232,8 +252,8 @@ pub(super) fn fingerprint(input: ParseStream<'_>) -> syn::Result<Vec<FieldPath>>
     Ok(paths)
 }
 
-/// `ident(.field)*`, read as an expression because `t.0.1` is a number to the lexer.
-pub(super) fn field_path(input: ParseStream<'_>) -> syn::Result<FieldPath> {
+/// `ident(.field)*` of a parameter.
+pub(crate) fn field_path(input: ParseStream<'_>) -> syn::Result<FieldPath> {
     const WANTED: &str = "expected a parameter or a path of fields, such as `amount` or `order.total.cents`";
     if input.peek(Token![<]) {
         return Err(input.error(format!("{WANTED}; the brackets are for the key alone")));
@@ -242,9 +262,14 @@ pub(super) fn field_path(input: ParseStream<'_>) -> syn::Result<FieldPath> {
     {
         return Err(input.error(format!("{WANTED}: write `{}`", path.value())));
     }
-    let error = input.error(WANTED);
+    fields(input, WANTED)
+}
+
+/// `ident(.field)*`, read as an expression because `t.0.1` is a number to the lexer.
+pub(crate) fn fields(input: ParseStream<'_>, wanted: &str) -> syn::Result<FieldPath> {
+    let error = input.error(wanted);
     let written: Expr = input.parse().map_err(|_| error)?;
-    let refused = || syn::Error::new_spanned(&written, WANTED);
+    let refused = || syn::Error::new_spanned(&written, wanted);
     let mut fields = Vec::new();
     let mut at = &written;
     while let Expr::Field(field) = at {
@@ -257,7 +282,7 @@ pub(super) fn field_path(input: ParseStream<'_>) -> syn::Result<FieldPath> {
     Ok(FieldPath { root: root.clone(), fields })
 }
 
-pub(super) fn label(input: ParseStream<'_>) -> syn::Result<LitStr> {
+pub(crate) fn label(input: ParseStream<'_>) -> syn::Result<LitStr> {
     let literal = string(input, "`name` is a string: the job's label in rows, logs and metrics")?;
     if literal.value().trim().is_empty() || literal.value().chars().any(char::is_control) {
         return Err(syn::Error::new(literal.span(), "`name` is one line of text that is not empty"));
@@ -265,7 +290,7 @@ pub(super) fn label(input: ParseStream<'_>) -> syn::Result<LitStr> {
     Ok(literal)
 }
 
-pub(super) fn function_name(input: ParseStream<'_>) -> syn::Result<Ident> {
+pub(crate) fn function_name(input: ParseStream<'_>) -> syn::Result<Ident> {
     if let Some(name) = quoted::<Ident>(input) {
         return Err(
             input.error(format!("`key_fn` is the name of a function to make: write `key_fn = {name}`"))
@@ -277,7 +302,7 @@ pub(super) fn function_name(input: ParseStream<'_>) -> syn::Result<Ident> {
     input.parse()
 }
 
-pub(super) fn parameter(input: ParseStream<'_>) -> syn::Result<Ident> {
+pub(crate) fn parameter(input: ParseStream<'_>) -> syn::Result<Ident> {
     if let Some(name) = quoted::<Ident>(input) {
         return Err(input.error(format!("`tx` is the name of a parameter: write `tx = {name}`")));
     }
@@ -288,12 +313,12 @@ pub(super) fn parameter(input: ParseStream<'_>) -> syn::Result<Ident> {
     input.parse()
 }
 
-pub(super) fn krate(input: ParseStream<'_>) -> syn::Result<Path> {
+pub(crate) fn krate(input: ParseStream<'_>) -> syn::Result<Path> {
     path(input, "`crate` is a path", |path| format!("crate = {path}"), "crate::jobs")
 }
 
 /// The handle, an expression; a quoted one is another language's habit.
-pub(super) fn idem(input: ParseStream<'_>) -> syn::Result<Expr> {
+pub(crate) fn idem(input: ParseStream<'_>) -> syn::Result<Expr> {
     if let Ok(literal) = input.fork().parse::<LitStr>() {
         let expression = literal.value();
         let remedy = if quoted::<Expr>(input).is_some() {
@@ -307,7 +332,7 @@ pub(super) fn idem(input: ParseStream<'_>) -> syn::Result<Expr> {
 }
 
 /// The path of another job.
-pub(super) fn job(input: ParseStream<'_>) -> syn::Result<Path> {
+pub(crate) fn job(input: ParseStream<'_>) -> syn::Result<Path> {
     let path =
         path(input, "a job is named by its path", |path| format!("allow_overlap({path})"), "other::job")?;
     match path.segments.last() {

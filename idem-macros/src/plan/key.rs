@@ -32,6 +32,11 @@ const VOLATILE: [&str; 17] = [
     "now",
 ];
 
+/// Whether a value of this name changes from one delivery of a job to the next.
+pub(crate) fn names_the_delivery(name: &str) -> bool {
+    VOLATILE.contains(&name)
+}
+
 /// A period that a placeholder can name.
 struct Period {
     name: &'static str,
@@ -198,7 +203,7 @@ pub(super) fn check_volatile(args: &Args, key: &Key, errors: &mut Errors) {
     // A list that could not be read may have held any of them.
     let unread = args.gave("allow_volatile") && allowed.is_empty();
     for placeholder in key.template.placeholders.iter().filter(|_| !unread) {
-        if VOLATILE.contains(&placeholder.last()) && !allows(placeholder) {
+        if names_the_delivery(placeholder.last()) && !allows(placeholder) {
             let name = placeholder.name();
             let fact = format!(
                 "`<{name}>` names the delivery, not the intent: a re-enqueued job gets another one and would run again"

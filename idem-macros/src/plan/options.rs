@@ -8,31 +8,35 @@ use crate::{
 
 /// What `lock_first` alone has is refused elsewhere, not ignored.
 pub(super) fn check_mode(args: &Args, errors: &mut Errors) {
-    let reason = match args.mode() {
-        Some(Mode::RecordAfter) => {
-            "`record_after` claims nothing before the job runs, so nothing can go stale"
-        }
-        Some(Mode::Transactional) => {
-            "the claim of `transactional` goes with its transaction, so nothing can go stale"
-        }
-        Some(Mode::LockFirst) | None => return,
-    };
-    let lease_only = [
+    let Some(reason) = args.mode().and_then(|mode| never_stale(mode, "job")) else { return };
+    let given = [
         ("stale_after", args.stale_after.as_ref().map(|arg| arg.name)),
         ("heartbeat", args.heartbeat.as_ref().map(|arg| arg.name)),
         ("on_stale", args.on_stale.as_ref().map(|arg| arg.name)),
         ("max_takeovers", args.max_takeovers.as_ref().map(|arg| arg.name)),
     ];
-    for (name, span) in lease_only {
+    for (name, span) in given {
         if let Some(span) = span {
-            errors.at(
-                span,
-                format!(
-                    "`{name}` belongs to `lock_first`: {reason}\nremove it, or write `mode = \"lock_first\"`"
-                ),
-            );
+            errors.at(span, lease_only(name, &reason));
         }
     }
+}
+
+/// Why no claim of the mode can go stale; `what` is the job or the phase.
+pub(crate) fn never_stale(mode: Mode, what: &str) -> Option<String> {
+    match mode {
+        Mode::LockFirst => None,
+        Mode::RecordAfter => {
+            Some(format!("`record_after` claims nothing before the {what} runs, so nothing can go stale"))
+        }
+        Mode::Transactional => {
+            Some("the claim of `transactional` goes with its transaction, so nothing can go stale".to_owned())
+        }
+    }
+}
+
+pub(crate) fn lease_only(name: &str, reason: &str) -> String {
+    format!("`{name}` belongs to `lock_first`: {reason}\nremove it, or write `mode = \"lock_first\"`")
 }
 
 /// Without a heartbeat the lease is the longest that the job may run, and no default knows that.
