@@ -75,6 +75,11 @@ impl Phase {
         self.name = errors.take(name(input));
         let mut faulty = self.name.is_none();
         while !input.is_empty() {
+            if self.name.is_none() && input.peek(LitStr) {
+                // The name, in another place than the one where it was missed.
+                skip_to_comma(input);
+                continue;
+            }
             if !Options::begins(input) {
                 self.take_body(input, errors);
                 return;
@@ -96,8 +101,8 @@ impl Phase {
 
     fn take_body(&mut self, input: ParseStream<'_>, errors: &mut Errors) {
         let start = input.fork();
-        self.body = errors.take(Body::parse(input));
-        self.written = between(&start, input);
+        self.body = Body::parse(input, errors);
+        self.written = self.body.as_ref().map_or_else(|| between(&start, input), Body::tokens);
         let _ = input.parse::<Token![,]>();
         if input.is_empty() || self.body.is_none() || self.name.is_none() {
             return;

@@ -104,6 +104,7 @@ pub use job::{ErrorRule, Job, Mode, OnError, OnStale};
 pub use key::{Key, KeyPart, KeyWriter, refused};
 pub use outcome::{Outcome, with_outcome, with_outcome_sync};
 pub use phase::PhaseError;
+pub use phase_macro::PhaseReturn;
 pub use probe::Probe;
 pub use record::{Record, Status};
 pub use resolve::{Forget, Resolution, Resolve, Resolved};
@@ -127,6 +128,7 @@ pub mod __private {
             phase_call, phase_finish, phase_finish_classified, phase_run, phase_run_classified, tx_phase,
             tx_phase_classified,
         },
+        phase_macro::phase_leave,
         probe::{
             Admitted, admit, admit_sync, finish, finish_classified, finish_sync, finish_sync_classified,
         },

@@ -17,7 +17,8 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a phase",
     label = "this error type lacks `From<idem_runtime::Error>` or `Display`",
-    note = "add a variant such as `#[error(transparent)] Idem(#[from] idem_runtime::Error)`, or return `anyhow::Result`"
+    note = "`#[derive(thiserror::Error)]` gives it both, with a variant such as `#[error(transparent)] Idem(#[from] \
+            idem_runtime::Error)`; or return `anyhow::Result`"
 )]
 pub trait PhaseError: JobError {
     /// The error's text.

@@ -65,16 +65,16 @@ impl<T, E> PhaseReturn for Result<T, E> {
     }
 }
 
+/// How an error leaves the function around a phase.
+#[must_use]
+pub fn phase_leave<F: PhaseReturn>() -> fn(F::Err) -> F {
+    F::leave
+}
+
 impl<R, T, E> Call<R, T, E> {
     /// [`none`] of what the body returns.
     #[must_use]
     pub fn no_return(&self) -> fn() -> Option<R> {
         none
-    }
-
-    /// How an error of the body leaves the function around it.
-    #[must_use]
-    pub fn leave<F: PhaseReturn<Err = E>>(&self) -> fn(E) -> F {
-        F::leave
     }
 }

@@ -10,7 +10,7 @@ use serde::{
 #[diagnostic::on_unimplemented(
     message = "the result `{Self}` cannot be stored, so repeats could not be answered with it",
     label = "does not implement `serde::Serialize` and `serde::de::DeserializeOwned`",
-    note = "derive both for it, or write `replay = false`: repeats then get `Error::AlreadyCompleted`"
+    note = "derive both for it; a job can write `replay = false` as well, and repeats of it get `Error::AlreadyCompleted`"
 )]
 pub trait Stored: Sized {
     /// The result as JSON.

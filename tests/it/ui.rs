@@ -179,9 +179,17 @@ fn b9_no_message_speaks_of_what_is_ours_alone() {
         "closure body",
     ];
     /// Lines of rustc's that do, and why they stand.
-    const STANDING: [(&str, &str); 3] = [
+    const STANDING: [(&str, &str); 5] = [
         ("note: required by a bound in `idem_runtime::__private::", "rustc names the bound that is not kept"),
         ("pub fn stored<R>(ticket: Box<Ticket>) -> Call<R, R::Ok, R::Err>", "and shows where it is"),
+        (
+            "pub fn phase_call<T: Stored, E: PhaseError>(ticket: Box<Ticket>) -> Call<Result<T, E>, T, E> {",
+            "there too",
+        ),
+        (
+            "note: this error originates in the macro `$crate::__private::phase` which comes from the expansion of the macro `phase`",
+            "rustc names the macro inside of the one that users call",
+        ),
         (
             "help: within `{async closure body@",
             "a future that is not `Send` is the body's, which has no name",
@@ -207,12 +215,16 @@ fn b9_no_message_speaks_of_what_is_ours_alone() {
 #[test]
 fn no_two_cases_say_the_same_of_the_same() {
     /// One mistake in several shapes, each of which could lose its message by itself.
-    const SHAPES: [&[&str]; 15] = [
+    const SHAPES: [&[&str]; 18] = [
         &["args/mode_with_parentheses", "args/mode_without_value"],
         &["args/record_after_with_on_stale", "args/record_after_with_probe"],
         &["args/wait_for_with_error", "args/wait_for_without_wait"],
+        &["phase/body_of_a_plain_block", "phase/body_of_a_plain_block_that_waits"],
+        &["phase/name_behind_the_body", "phase/name_missing"],
+        &["phase/option_in_parentheses", "phase/option_without_value"],
         &[
             "phase/two_of_one_name",
+            "phase/two_of_one_name_by_path",
             "phase/two_of_one_name_for_each_element",
             "phase/two_of_one_name_in_branches",
             "phase/two_of_one_name_inside_a_macro",

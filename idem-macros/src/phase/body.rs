@@ -1,6 +1,7 @@
 //! The body of a phase, kept as tokens: a block of its own future, or a closure where nothing waits.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use quote::quote;
 use syn::{
     Expr, Token,
     parse::{ParseStream, discouraged::Speculative},
@@ -8,6 +9,7 @@ use syn::{
 };
 
 use super::between;
+use crate::errors::Errors;
 
 pub(crate) enum Body {
     /// `async move { … }`: the keywords, and the block.
@@ -17,21 +19,29 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    pub(super) fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let read = input.fork();
-        match Self::read(&read) {
+    pub(super) fn parse(input: ParseStream<'_>, errors: &mut Errors) -> Option<Self> {
+        let start = input.fork();
+        match Self::read(input) {
             Ok(body) => {
-                input.advance_to(&read);
-                Ok(body)
+                errors.take(end(input));
+                Some(body)
             }
             Err(error) => {
+                errors.push(error);
                 // As far as an expression goes, so that its names stay in use.
-                let whole = input.fork();
-                if whole.parse::<Expr>().is_ok() {
-                    input.advance_to(&whole);
+                if start.parse::<Expr>().is_ok() {
+                    input.advance_to(&start);
                 }
-                Err(error)
+                None
             }
+        }
+    }
+
+    /// As it is written.
+    pub(super) fn tokens(&self) -> TokenStream {
+        match self {
+            Self::Async { keywords, block } => quote!(#keywords #block),
+            Self::Sync { head, rest } => quote!(#head #rest),
         }
     }
 
@@ -44,7 +54,7 @@ impl Body {
             ));
         }
         if !is_async_or_closure(input) {
-            return Err(input.error(not_a_body(input)));
+            return Err(not_a_body(input));
         }
         let is_async = input.parse::<Option<Token![async]>>()?.is_some();
         input.parse::<Option<Token![move]>>()?;
@@ -61,16 +71,25 @@ impl Body {
         let Some(block) = block(input)? else {
             return Err(input.error("the body of a phase is a block\nwrite `async { … }`"));
         };
-        if !(input.is_empty() || input.peek(Token![,])) {
-            let remedy = if input.peek(Token![.]) && input.peek2(Token![await]) {
-                "the macro awaits it, and gives its `Ok`: remove `.await`, and a `?` behind it"
-            } else {
-                "the macro awaits it, and gives its `Ok`: remove what stands behind it, or write it behind `phase!(…)`"
-            };
-            return Err(input.error(format!("the body of a phase ends with its block\n{remedy}")));
-        }
         Ok(Self::Async { keywords, block })
     }
+}
+
+/// Refuses what follows a body without a comma.
+fn end(input: ParseStream<'_>) -> syn::Result<()> {
+    if input.is_empty() || input.peek(Token![,]) {
+        return Ok(());
+    }
+    let remedy = if input.peek(Token![.]) && input.peek2(Token![await]) {
+        "the macro awaits it, and gives its `Ok`: remove `.await`, and a `?` behind it"
+    } else {
+        "the macro gives its `Ok`: remove what stands behind it, or write it behind `phase!(…)`"
+    };
+    let mut behind = TokenStream::new();
+    while !(input.is_empty() || input.peek(Token![,])) {
+        behind.extend([input.parse::<TokenTree>()?]);
+    }
+    Err(syn::Error::new_spanned(behind, format!("the body of a phase ends with its block\n{remedy}")))
 }
 
 /// Whether a closure without parameters stands there.
@@ -128,13 +147,16 @@ fn block(input: ParseStream<'_>) -> syn::Result<Option<Group>> {
     })
 }
 
-fn not_a_body(input: ParseStream<'_>) -> String {
+fn not_a_body(input: ParseStream<'_>) -> syn::Error {
     const FACT: &str = "the body of a phase is an `async` block, and in a synchronous job a closure: \
                         nothing of it starts before the phase is looked up";
-    match input.fork().parse::<Expr>() {
-        Ok(Expr::Await(_)) => format!("{FACT}\nwrite `async {{ … }}` around this"),
-        Ok(Expr::Lit(_)) => "a phase has one name, and then its options and its body\nremove this".to_owned(),
-        Ok(_) => format!("{FACT}\nwrite `async {{ … .await }}` or `|| …` around this"),
-        Err(_) => format!("{FACT}\nwrite `async {{ … }}` or `|| {{ … }}`"),
-    }
+    let Ok(whole) = input.fork().parse::<Expr>() else {
+        return input.error(format!("{FACT}\nwrite `async {{ … }}` or `|| {{ … }}`"));
+    };
+    let message = match whole {
+        Expr::Lit(_) => "a phase has one name, and then its options and its body\nremove this".to_owned(),
+        Expr::Await(_) => format!("{FACT}\nwrite `async {{ … }}` around this"),
+        _ => format!("{FACT}\nwrite `async {{ … .await }}` or `|| …` around this"),
+    };
+    syn::Error::new_spanned(whole, message)
 }

@@ -1,6 +1,7 @@
 //! The options against one another, against the mode and against the body.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::Ident;
+use quote::ToTokens;
 use syn::LitStr;
 
 use super::{
@@ -29,9 +30,9 @@ pub(super) struct Checked<'a> {
 
 impl Checked<'_> {
     /// What asks about a stale claim.
-    pub(super) fn probe(&self) -> Option<&TokenStream> {
+    pub(super) fn probe(&self) -> Option<&Probe> {
         match &self.on_stale?.value {
-            OnStale::Probe(probe) => Some(&probe.asks),
+            OnStale::Probe(probe) => Some(probe),
             OnStale::Alert | OnStale::Retry => None,
         }
     }
@@ -111,14 +112,20 @@ fn check_body(options: &Options, body: &Body, errors: &mut Errors) {
         ));
     }
     let Some(Arg { value: OnStale::Probe(probe), .. }) = &options.on_stale else { return };
-    let remedy = match (body, probe.is_async) {
-        (Body::Async { .. }, Some(false)) => {
+    let (is_async, written) = match probe {
+        // It does not tell.
+        Probe::Path(_) => return,
+        Probe::Async(closure) => (true, closure.to_token_stream()),
+        Probe::Closure { is_async, written } => (*is_async, written.clone()),
+    };
+    let message = match body {
+        Body::Async { .. } if !is_async => {
             "the probe of an asynchronous phase is awaited\nwrite `probe(async || …)`"
         }
-        (Body::Sync { .. }, Some(true)) => {
+        Body::Sync { .. } if is_async => {
             "the probe of a synchronous phase is called, and not awaited\nwrite `probe(|| …)`"
         }
         _ => return,
     };
-    errors.push(syn::Error::new_spanned(&probe.asks, remedy));
+    errors.push(syn::Error::new_spanned(written, message));
 }

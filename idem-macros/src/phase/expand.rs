@@ -2,10 +2,11 @@
 //!
 //! Total: whatever can be wrong was found before.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote_spanned;
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote_spanned};
+use syn::{Expr, ExprClosure, ExprPath, spanned::Spanned};
 
-use super::{Body, check::Checked};
+use super::{Body, check::Checked, options::Probe};
 use crate::{
     args::FieldPath,
     expand::{Setters, borrow, braced, classify, key_part, local, relocate},
@@ -51,7 +52,7 @@ impl<'a> Tokens<'a> {
         let (ticket, run) = (self.ticket(), self.run());
         quote_spanned! {*span=> {
             let #call = #krate::__private::phase_call(#ticket);
-            let (#none, #leave) = (#call.no_return(), #call.leave());
+            let (#none, #leave) = (#call.no_return(), #krate::__private::phase_leave());
             if let ::core::option::Option::Some(::core::result::Result::Err(#error)) = #none() {
                 return #leave(#error);
             }
@@ -115,19 +116,62 @@ impl<'a> Tokens<'a> {
             }
             (Body::Async { .. }, Some(probe)) => {
                 let finish = classified("phase_finish", "phase_finish_classified");
+                let (probe, unknown) = (self.asks(probe), self.unknown());
                 quote_spanned! {*span=> {
+                    let #unknown = #call.no_answer();
                     let #call = #krate::__private::admit(#call, #probe).await;
                     #krate::__private::#finish(#call, #classify #body).await
                 }}
             }
             (Body::Sync { .. }, Some(probe)) => {
                 let finish = classified("finish_sync", "finish_sync_classified");
+                let probe = match probe {
+                    Probe::Path(path) => asks_sync(path),
+                    Probe::Async(closure) => closure.to_token_stream(),
+                    Probe::Closure { written, .. } => written.clone(),
+                };
                 quote_spanned! {*span=> {
                     let #call = #krate::__private::admit_sync(#call, #probe);
                     #krate::__private::#finish(#call, #classify #body)
                 }}
             }
         }
+    }
+
+    /// The closure that asks. An edge makes the answer's type an expectation, as for the attribute's.
+    fn asks(&self, probe: &Probe) -> TokenStream {
+        let at = |span: Span| Span::call_site().located_at(span);
+        let edge = |span: Span| {
+            let (unknown, answer) = (self.unknown(), local("__idem_answer", span));
+            quote_spanned! {span=>
+                if let ::core::option::Option::Some(#answer) = #unknown() {
+                    return #answer;
+                }
+            }
+        };
+        match probe {
+            Probe::Path(path) => {
+                let span = at(path.span());
+                let edge = edge(span);
+                quote_spanned!(span=> async || { #edge #path().await })
+            }
+            Probe::Async(closure) => {
+                let span = at(closure.body.span());
+                let edge = edge(span);
+                let ExprClosure { attrs, asyncness, capture, body, .. } = closure;
+                let body: TokenStream = match &**body {
+                    Expr::Block(_) => body.to_token_stream().into_iter().map(outermost).collect(),
+                    body => body.to_token_stream(),
+                };
+                quote_spanned!(span=> #(#attrs)* #asyncness #capture || { #edge #body })
+            }
+            Probe::Closure { written, .. } => written.clone(),
+        }
+    }
+
+    /// What gives the answer its type.
+    fn unknown(&self) -> Ident {
+        local("__idem_unknown", self.span)
     }
 
     /// The three steps of a transactional phase. The body sees the transaction under the name it has, and no lint
@@ -144,7 +188,9 @@ impl<'a> Tokens<'a> {
         let at = Span::call_site().located_at(tx.span());
         let guarded = {
             let krate = relocate(krate.clone(), at);
-            quote_spanned!(at=> #krate::__private::tx_guard(&mut *#tx))
+            // Where the user wrote it: so an unmet bound is found under the name.
+            let lent = quote_spanned!(tx.span()=> &mut *#tx);
+            quote_spanned!(at=> #krate::__private::tx_guard(#lent))
         };
         quote_spanned! {*span=> {
             let mut #guard = #guarded;
@@ -174,8 +220,7 @@ impl<'a> Tokens<'a> {
                         return #returned;
                     }
                 };
-                let mut inner = block.clone();
-                inner.set_span(block.span().resolved_at(Span::call_site()));
+                let inner = ours(block.clone());
                 let block = braced(quote_spanned!(*span=> #edge #inner), block.span());
                 quote_spanned!(*span=> #keywords #block)
             }
@@ -191,4 +236,23 @@ impl<'a> Tokens<'a> {
     fn none(&self) -> Ident {
         local("__idem_none", self.span)
     }
+}
+
+/// `|| path()`.
+fn asks_sync(path: &ExprPath) -> TokenStream {
+    let span = Span::call_site().located_at(path.span());
+    quote_spanned!(span=> || #path())
+}
+
+fn outermost(token: TokenTree) -> TokenTree {
+    match token {
+        TokenTree::Group(group) => ours(group).into(),
+        token => token,
+    }
+}
+
+/// A block with its braces in the expansion's context: inside of another one they would look needless.
+fn ours(mut block: Group) -> Group {
+    block.set_span(block.span().resolved_at(Span::call_site()));
+    block
 }

@@ -38,7 +38,7 @@ fn literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
         input.peek(token::Brace),
     ];
     if begins_body.contains(&true) || Options::begins(input) {
-        return Err(input.error("the phase has no name\nwrite one in front, such as `phase!(\"charge\", …)`"));
+        return Err(input.error("the name of the phase is missing, which comes first\nwrite one here, such as `phase!(\"charge\", …)`"));
     }
     let remedy = match input.fork().parse::<Expr>() {
         Ok(Expr::Macro(_) | Expr::MethodCall(_) | Expr::Call(_)) => {

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens;
 use syn::{
-    Expr, ExprClosure, LitStr, Path, Token,
+    Expr, ExprClosure, ExprPath, LitStr, Path, ReturnType, Token,
     ext::IdentExt,
     parenthesized,
     parse::{ParseStream, Parser},
@@ -34,10 +34,15 @@ pub(super) struct Options {
 
 /// What asks about the effect: a closure, or the path of a function, that is called without arguments.
 #[derive(Clone)]
-pub(super) struct Probe {
-    pub(super) asks: TokenStream,
-    /// Whether it is an `async` closure; `None` for a path, which does not tell.
-    pub(super) is_async: Option<bool>,
+pub(super) enum Probe {
+    Path(ExprPath),
+    /// One whose answer's type is left to the phase.
+    Async(ExprClosure),
+    /// One that is not `async`, or says what it answers, or is half typed.
+    Closure {
+        is_async: bool,
+        written: TokenStream,
+    },
 }
 
 /// The one table of options: it drives the parser and the messages, in the order of the docs.
@@ -150,33 +155,31 @@ fn asked(input: ParseStream<'_>) -> syn::Result<Probe> {
         return refuse(&inside, &format!("write `probe({path})`, without quotes"));
     }
     let is_async = inside.peek(Token![async]);
-    let mut remedy = "write `probe(async || find_charge(id).await)`";
-    match inside.fork().parse::<Expr>() {
-        Ok(Expr::Closure(ExprClosure { inputs, .. })) if !inputs.is_empty() => {
-            remedy = "remove its parameters: it sees the variables of the job";
-        }
-        Ok(Expr::Async(_)) => remedy = "write `probe(async || { … })`, with `||` in front of the block",
-        Ok(Expr::Call(_) | Expr::MethodCall(_) | Expr::Await(_)) => {
-            remedy = "write `probe(async || …)` around this, with its `.await`: it is called where a probe is needed";
-        }
-        Ok(Expr::Path(_)) => {
-            let asks = inside.parse::<Expr>()?.into_token_stream();
-            return end(&inside, FACT).map(|()| Probe { asks, is_async: None });
-        }
-        Ok(Expr::Closure(_)) => {
-            let asks = inside.parse::<Expr>()?.into_token_stream();
-            return end(&inside, FACT).map(|()| Probe { asks, is_async: Some(is_async) });
-        }
+    let remedy = match inside.fork().parse::<Expr>() {
         // A closure that is half typed is rustc's to tell of.
         Err(_) if parameterless(&inside) => {
-            return Ok(Probe { asks: inside.parse()?, is_async: Some(is_async) });
+            return Ok(Probe::Closure { is_async, written: inside.parse()? });
         }
-        _ => {}
-    }
+        Ok(Expr::Path(path)) => return end(&inside, FACT).map(|()| Probe::Path(path)),
+        Ok(Expr::Closure(closure)) if closure.inputs.is_empty() => {
+            return end(&inside, FACT).map(|()| match closure.output {
+                ReturnType::Default if is_async => Probe::Async(closure),
+                _ => Probe::Closure { is_async, written: closure.into_token_stream() },
+            });
+        }
+        Ok(Expr::Closure(_)) => "remove its parameters: it sees the variables of the job",
+        Ok(Expr::Async(_)) => "write `probe(async || { … })`, with `||` in front of the block",
+        Ok(Expr::Call(_) | Expr::MethodCall(_) | Expr::Await(_)) => {
+            "write `probe(async || …)` around this, with its `.await`: it is called where a probe is needed"
+        }
+        _ => "write `probe(async || find_charge(id).await)`",
+    };
     refuse(&inside, remedy)
 }
 
+/// Steps over what was read, and refuses what follows.
 fn end(inside: ParseStream<'_>, fact: &str) -> syn::Result<()> {
+    inside.parse::<Expr>()?;
     inside.parse::<Option<Token![,]>>()?;
     if inside.is_empty() {
         return Ok(());
@@ -215,14 +218,16 @@ fn each(input: ParseStream<'_>) -> syn::Result<FieldPath> {
         return Err(input.error(format!("{FACT}: write `each = <{path}>`, without quotes")));
     }
     if !input.peek(Token![<]) {
-        let path = input.fork().parse::<Expr>().map(ToTokens::into_token_stream);
-        let remedy = match path {
-            Ok(path) if is_path(path.clone()) => {
-                format!("write `each = <{}>`", path.to_string().replace(char::is_whitespace, ""))
-            }
-            _ => "bind it to a variable in front of the phase, and write `each = <id>`".to_owned(),
+        let Ok(written) = input.fork().parse::<Expr>() else {
+            return Err(input.error(format!("{FACT}, such as `each = <line.id>`")));
         };
-        return Err(input.error(format!("{FACT}\n{remedy}")));
+        let path = written.to_token_stream();
+        let remedy = if is_path(path.clone()) {
+            format!("write `each = <{}>`", path.to_string().replace(char::is_whitespace, ""))
+        } else {
+            "bind it to a variable in front of the phase, and write `each = <id>`".to_owned()
+        };
+        return Err(syn::Error::new_spanned(written, format!("{FACT}\n{remedy}")));
     }
     let open: Token![<] = input.parse()?;
     let mut path = TokenStream::new();

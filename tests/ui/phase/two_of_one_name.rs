@@ -1,18 +1,12 @@
 #![allow(unused)]
 
-use idem_runtime::{Error, idempotent};
-
-macro_rules! phase {
-    ($name:literal, $(each = $each:expr,)? async $block:block) => {
-        async { $block }.await
-    };
-}
+use idem_runtime::{Error, idempotent, phase};
 
 #[idempotent(key = "billing:<user_id>")]
 async fn job(user_id: u64) -> Result<(), Error> {
-    phase!("charge", async { user_id });
-    phase!("mail", async { user_id });
-    phase!("charge", async { user_id });
+    phase!("charge", async { Ok(user_id) });
+    phase!("mail", async { Ok(user_id) });
+    phase!("charge", async { Ok(user_id) });
     Ok(())
 }
 

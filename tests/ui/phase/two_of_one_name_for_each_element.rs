@@ -1,19 +1,13 @@
 #![allow(unused)]
 
-use idem_runtime::{Error, idempotent};
-
-macro_rules! phase {
-    ($name:literal, $(each = $each:expr,)? async $block:block) => {
-        async { $block }.await
-    };
-}
+use idem_runtime::{Error, idempotent, phase};
 
 #[idempotent(key = "billing:<user_id>")]
 async fn job(user_id: u64) -> Result<(), Error> {
     for line in [1, 2] {
-        phase!("charge", each = line, async { line });
+        phase!("charge", each = <line>, async { Ok(line) });
     }
-    phase!("charge", each = user_id, async { user_id });
+    phase!("charge", each = <user_id>, async { Ok(user_id) });
     Ok(())
 }
 

@@ -1,0 +1,14 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent, phase};
+
+#[idempotent(key = "billing:<user_id>")]
+async fn job(user_id: u64) -> Result<(), Error> {
+    let charged = phase!("charge", async { Ok(user_id) }).await?;
+    drop(charged);
+    Ok(())
+}
+
+fn main() {
+    let _ = job(1);
+}

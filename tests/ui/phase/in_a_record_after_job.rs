@@ -1,0 +1,14 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent, phase};
+
+#[idempotent(key = "billing:<user_id>", mode = "record_after")]
+async fn job(user_id: u64) -> Result<(), Error> {
+    phase!("charge", async { Ok(user_id) });
+    phase!("mail", async { Ok(user_id) });
+    Ok(())
+}
+
+fn main() {
+    let _ = job(1);
+}

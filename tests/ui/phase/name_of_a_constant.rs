@@ -1,0 +1,15 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent, phase};
+
+const CHARGE: &str = "charge";
+
+#[idempotent(key = "billing:<user_id>")]
+async fn job(user_id: u64) -> Result<(), Error> {
+    phase!(CHARGE, async { Ok(user_id) });
+    Ok(())
+}
+
+fn main() {
+    let _ = job(1);
+}

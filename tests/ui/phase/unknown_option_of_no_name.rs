@@ -1,0 +1,13 @@
+#![allow(unused)]
+
+use idem_runtime::{Error, idempotent, phase};
+
+#[idempotent(key = "billing:<user_id>")]
+async fn job(user_id: u64) -> Result<(), Error> {
+    phase!("charge", retries = 3, async { Ok(user_id) });
+    Ok(())
+}
+
+fn main() {
+    let _ = job(1);
+}
