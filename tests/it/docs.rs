@@ -67,7 +67,7 @@ fn functions() -> BTreeSet<String> {
 
 #[test]
 fn each_test_that_a_document_names_exists() {
-    const SUITES: [&str; 12] = [
+    const SUITES: [&str; 13] = [
         "breaks::",
         "cases::",
         "chaos::",
@@ -76,6 +76,7 @@ fn each_test_that_a_document_names_exists() {
         "examples::",
         "kit::",
         "model::",
+        "phases::",
         "probes::",
         "python::",
         "transact::",

@@ -10,6 +10,7 @@ mod examples;
 mod kit;
 #[path = "../ui/pass/mod.rs"]
 mod pass;
+mod phases;
 mod plans;
 mod probes;
 mod python;
