@@ -4,6 +4,7 @@
 //! because all of them run here. A store that answers at once (`memory:`) is called on the caller's own thread.
 
 mod queue;
+mod work;
 
 use std::{
     future::Future,
@@ -20,19 +21,17 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
+use self::work::{Work, perform_alone};
 use crate::{
     alert::Hook,
     block_on::block_on,
     claim::{Claim, ClaimTerms, Lease},
     error::Error,
     heartbeat::Live,
-    job::OnStale,
     key::Key,
-    point::{Point, is_dead, reached},
-    record::{Record, Status},
-    store::{
-        Answer, ErrorClass, Finish, Insert, NewRow, PhaseDeed, PhaseWrite, Renew, Replace, Store, StoreError,
-    },
+    point::is_dead,
+    record::Record,
+    store::{Answer, ErrorClass, Finish, Insert, Renew, Replace, Store, StoreError},
 };
 
 /// The limits that the builder sets.
@@ -83,89 +82,6 @@ impl Failure {
             },
             Self::Gone => Error::ServiceGone { key },
         }
-    }
-}
-
-/// What a request asks of the store.
-#[derive(Debug)]
-enum Work {
-    Insert(Box<Insert>),
-    Replace(Box<Replace>),
-    Finish(Finish),
-    Phase(Box<PhaseWrite>),
-    Read(Arc<str>),
-}
-
-impl Work {
-    fn key(&self) -> &Arc<str> {
-        match self {
-            Self::Insert(insert) => &insert.key,
-            Self::Replace(replace) => &replace.key,
-            Self::Finish(finish) => &finish.key,
-            Self::Phase(write) => write.key(),
-            Self::Read(key) => key,
-        }
-    }
-
-    fn as_insert(&self) -> Option<&Insert> {
-        if let Self::Insert(insert) = self { Some(insert) } else { None }
-    }
-
-    fn as_finish(&self) -> Option<&Finish> {
-        if let Self::Finish(finish) = self { Some(finish) } else { None }
-    }
-
-    fn as_phase(&self) -> Option<&PhaseWrite> {
-        if let Self::Phase(write) = self { Some(write) } else { None }
-    }
-
-    /// Says which point is reached once the store has answered.
-    fn was_answered(&self, answer: &Answer) {
-        let Answer::Written { .. } = answer else { return };
-        match self.row().map(|row| &row.status) {
-            Some(Status::Processing) => reached(Point::ClaimWritten),
-            None if matches!(self, Self::Read(_)) => {}
-            Some(Status::Completed | Status::Failed) | None => reached(Point::EndingWritten),
-            Some(_) => {}
-        }
-    }
-
-    /// The row that a write puts in place, where it is a whole one.
-    fn row(&self) -> Option<&NewRow> {
-        match self {
-            Self::Insert(insert) => Some(&insert.row),
-            Self::Replace(replace) => Some(&replace.row),
-            Self::Phase(write) => match &write.deed {
-                PhaseDeed::Insert(insert) => Some(&insert.row),
-                PhaseDeed::Replace(replace) => Some(&replace.row),
-                PhaseDeed::Finish(_) => None,
-            },
-            Self::Finish(_) | Self::Read(_) => None,
-        }
-    }
-
-    /// The row that a write replaces, as it was seen.
-    fn replaced(&self) -> Option<&Replace> {
-        match self {
-            Self::Replace(replace) => Some(replace),
-            Self::Phase(write) => match &write.deed {
-                PhaseDeed::Replace(replace) => Some(replace),
-                PhaseDeed::Insert(_) | PhaseDeed::Finish(_) => None,
-            },
-            Self::Insert(_) | Self::Finish(_) | Self::Read(_) => None,
-        }
-    }
-
-    /// Whether the write takes a claim over whose effect is then asked about.
-    fn is_doubtful(&self) -> bool {
-        let Some(replace) = self.replaced() else { return false };
-        let asks = replace.row.on_stale.as_deref().map(OnStale::from_row) == Some(OnStale::Probe);
-        asks && replace.expected.status == Status::Processing
-    }
-
-    /// The owner of the claim that a write asks for.
-    fn owner(&self) -> Option<&str> {
-        self.row()?.owner.as_deref()
     }
 }
 
@@ -367,7 +283,7 @@ impl Service {
         terms: ClaimTerms,
         patience: Patience,
     ) -> Result<Attempt, Failure> {
-        self.attempt(inserting(insert, job), terms, patience).await
+        self.attempt(Work::inserting(insert, job), terms, patience).await
     }
 
     /// Tries to claim a key whose row was seen.
@@ -378,7 +294,7 @@ impl Service {
         terms: ClaimTerms,
         patience: Patience,
     ) -> Result<Attempt, Failure> {
-        self.attempt(replacing(replace, job), terms, patience).await
+        self.attempt(Work::replacing(replace, job), terms, patience).await
     }
 
     async fn attempt(&self, work: Work, terms: ClaimTerms, patience: Patience) -> Result<Attempt, Failure> {
@@ -396,7 +312,7 @@ impl Service {
         job: Option<Renew>,
         patience: Patience,
     ) -> Result<Answer, Failure> {
-        self.write(inserting(insert, job), patience).await
+        self.write(Work::inserting(insert, job), patience).await
     }
 
     /// Writes a row in the place of the one that was seen.
@@ -406,7 +322,7 @@ impl Service {
         job: Option<Renew>,
         patience: Patience,
     ) -> Result<Answer, Failure> {
-        self.write(replacing(replace, job), patience).await
+        self.write(Work::replacing(replace, job), patience).await
     }
 
     /// Ends an execution. The ending is on its way as soon as this is called, whatever becomes of the future.
@@ -416,10 +332,7 @@ impl Service {
         job: Option<Renew>,
         patience: Patience,
     ) -> impl Future<Output = Result<Answer, Failure>> + use<> {
-        let work = match job {
-            Some(job) => Work::Phase(Box::new(PhaseWrite { job, deed: PhaseDeed::Finish(finish) })),
-            None => Work::Finish(finish),
-        };
+        let work = Work::finishing(finish, job);
         let waiting = self.call(work, None, patience.insisting(), false);
         async { waiting?.wait().await.map(into_answer) }
     }
@@ -561,22 +474,6 @@ impl Service {
     }
 }
 
-fn inserting(insert: Insert, job: Option<Renew>) -> Work {
-    let insert = Box::new(insert);
-    match job {
-        Some(job) => Work::Phase(Box::new(PhaseWrite { job, deed: PhaseDeed::Insert(insert) })),
-        None => Work::Insert(insert),
-    }
-}
-
-fn replacing(replace: Replace, job: Option<Renew>) -> Work {
-    let replace = Box::new(replace);
-    match job {
-        Some(job) => Work::Phase(Box::new(PhaseWrite { job, deed: PhaseDeed::Replace(replace) })),
-        None => Work::Replace(replace),
-    }
-}
-
 fn into_answer(done: Done) -> Answer {
     match done {
         Done::Answer(answer) => answer,
@@ -598,22 +495,6 @@ impl Waiting {
             Self::Ready(done) => Ok(*done),
         }
     }
-}
-
-/// One request by itself.
-async fn perform_alone(store: &dyn Store, work: &Work) -> Result<Done, StoreError> {
-    fn only<T>(answers: Vec<T>) -> Result<T, StoreError> {
-        answers.into_iter().next().ok_or_else(|| {
-            StoreError::new(ErrorClass::Permanent, "reading an answer", "the store gave none for a request")
-        })
-    }
-    Ok(match work {
-        Work::Insert(insert) => Done::Answer(only(store.insert(std::slice::from_ref(&**insert)).await?)?),
-        Work::Replace(replace) => Done::Answer(store.replace(replace).await?),
-        Work::Finish(finish) => Done::Answer(only(store.finish(std::slice::from_ref(finish)).await?)?),
-        Work::Phase(write) => Done::Answer(only(store.phase(std::slice::from_ref(&**write)).await?)?),
-        Work::Read(key) => Done::Read(only(store.read(std::slice::from_ref(key)).await?)?.map(Box::new)),
-    })
 }
 
 /// Declares all leases lost when the thread ends.

@@ -17,7 +17,10 @@ use tokio::{
     time::Sleep,
 };
 
-use super::{Done, Failure, Message, Patience, Request, Sought, Work, perform_alone, within};
+use super::{
+    Done, Failure, Message, Patience, Request, Sought, within,
+    work::{Work, perform_alone},
+};
 use crate::{
     claim::Claim,
     record::{Record, Status},
