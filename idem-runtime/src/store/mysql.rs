@@ -4,6 +4,8 @@
 //! A replacement and an ending name owner and fence in their condition: that they met their row is proof enough.
 
 mod fault;
+mod phase;
+mod purge;
 mod retry;
 mod server;
 mod setup;
@@ -12,7 +14,7 @@ mod transaction;
 mod watch;
 mod whole;
 
-use std::{any::Any, collections::HashSet, fmt, str::FromStr, sync::Arc, time::Duration};
+use std::{any::Any, collections::HashSet, fmt, str::FromStr, sync::Arc};
 
 use sqlx::{
     Connection, MySql, MySqlConnection,
@@ -23,7 +25,7 @@ use sqlx::{
 use tokio::sync::OnceCell;
 
 use self::{
-    retry::{PAUSES, Retry, fault},
+    retry::{Retry, fault},
     server::Server,
     statements::{Statements, fence_told},
     transaction::MySqlTransaction,
@@ -49,8 +51,6 @@ const REPLACING: &str = "replacing a row";
 const FINISHING: &str = "recording endings";
 const RENEWING: &str = "renewing leases";
 const READING: &str = "reading keys";
-const PURGING: &str = "purging expired keys";
-const FORGETTING: &str = "forgetting a key";
 
 /// Rows in a table of MySQL or MariaDB.
 pub struct MySqlStore {
@@ -374,14 +374,6 @@ impl MySqlStore {
         Err(locked.unwrap_or_else(|| restless(RENEWING)))
     }
 
-    async fn phase_all(&self, _items: &[PhaseWrite]) -> Result<Vec<Answer>, StoreError> {
-        Err(restless("writing phases"))
-    }
-
-    async fn range(&self, _after: &str, _before: &str, _limit: u32) -> Result<Vec<Record>, StoreError> {
-        Ok(Vec::new())
-    }
-
     async fn read_all(&self, keys: &[Arc<str>]) -> Result<Vec<Option<Record>>, StoreError> {
         let mut batch = Batch::of(keys, |key| key);
         let open: Vec<_> = batch.open().map(|key| &**key).collect();
@@ -390,55 +382,6 @@ impl MySqlStore {
         }
         batch.answer_rest(|_| Some(None));
         batch.finish(READING)
-    }
-
-    /// Finds what has expired and is not locked, lifts the floor, and only then deletes: each by itself, so that no
-    /// lock outlives its statement.
-    async fn purge_some(&self, limit: u32) -> Result<u64, StoreError> {
-        let mut reach = limit;
-        for pause in [Duration::ZERO].into_iter().chain(PAUSES) {
-            tokio::time::sleep(pause).await;
-            let rows = self.rows(PURGING, |sql| sqlx::query(&sql.expired).bind(reach)).await?;
-            if rows.is_empty() {
-                break;
-            }
-            let expired: Vec<String> =
-                rows.iter().map(|row| Cells::of(row).next()).collect::<Result<_, _>>()?;
-            let expired = to_json(PURGING, &expired)?;
-            let purgeable = |sql: &Statements| sqlx::query(&sql.purgeable).bind(expired.clone());
-            let mut keys = Vec::new();
-            let mut highest = i64::MIN;
-            for row in self.rows(PURGING, purgeable).await?.iter().take(limit as usize) {
-                let mut cells = Cells::of(row);
-                keys.push(cells.next::<String>()?);
-                highest = highest.max(cells.next()?);
-            }
-            if keys.is_empty() {
-                // Somebody holds them all; there may be others behind them.
-                reach = reach.saturating_mul(4);
-                continue;
-            }
-            let raise = |sql: &Statements| sqlx::query(&sql.raise_floor).bind(highest).bind(highest);
-            self.write(PURGING, &[], raise).await?;
-            let keys = to_json(PURGING, &keys)?;
-            let purge = |sql: &Statements| sqlx::query(&sql.purge).bind(keys.clone()).bind(highest);
-            match self.write(PURGING, &[], purge).await.map(|done| done.rows_affected()) {
-                // Somebody else was there first, or came in between.
-                Ok(0) => {}
-                Err(error) if error.class == ErrorClass::Locked => {}
-                done => return done,
-            }
-        }
-        Ok(0)
-    }
-
-    async fn forget_one(&self, key: &str, expected: &Version, audit: &Audit) -> Result<bool, StoreError> {
-        let forget = |sql: &Statements| bind_expected(sqlx::query(&sql.forget), key, expected);
-        let others = |sql: &Statements| {
-            let raise = sqlx::query(&sql.raise_floor).bind(expected.fence).bind(expected.fence);
-            vec![raise, audit_statement(sql, key, audit)]
-        };
-        Ok(self.write_with(FORGETTING, &[key], forget, others).await?.rows_affected() > 0)
     }
 }
 
@@ -457,14 +400,28 @@ async fn write_once(
         return statement.execute(connection).await;
     }
     let mut transaction = connection.begin().await?;
-    let done = statement.execute(&mut *transaction).await?;
-    if done.rows_affected() > 0 {
-        for other in others {
-            other.execute(&mut *transaction).await?;
+    let done = async {
+        let done = statement.execute(&mut *transaction).await?;
+        if done.rows_affected() > 0 {
+            for other in others {
+                other.execute(&mut *transaction).await?;
+            }
         }
+        Ok(done)
+    };
+    let done = done.await;
+    end(transaction, done).await
+}
+
+/// Ends a transaction at once, as its work ended; dropped, it would hold its locks until the connection is used again.
+async fn end<T>(
+    transaction: sqlx::Transaction<'_, MySql>,
+    result: Result<T, sqlx::Error>,
+) -> Result<T, sqlx::Error> {
+    match result {
+        Ok(value) => transaction.commit().await.map(|()| value),
+        Err(error) => transaction.rollback().await.and(Err(error)),
     }
-    transaction.commit().await?;
-    Ok(done)
 }
 
 /// Fails where somebody holds one of the rows, on a server whose writes would wait for them.
@@ -482,8 +439,12 @@ async fn probe(
 }
 
 fn insert_statement(sql: &Sql, insert: &Insert, floor: i64) -> Statement {
-    let row = NewRowParams::of(&insert.key, &insert.row);
-    bind_row(sqlx::query(sql).bind(row.key), row).bind(floor).bind(insert.row.status == Status::Completed)
+    insert_row(sql, insert, NewRowParams::of(&insert.key, &insert.row), floor)
+}
+
+/// An insert with what its fence is made of.
+fn insert_row(sql: &Sql, insert: &Insert, row: NewRowParams<'_>, fence: i64) -> Statement {
+    bind_row(sqlx::query(sql).bind(row.key), row).bind(fence).bind(insert.row.status == Status::Completed)
 }
 
 fn lift_statement(sql: &Sql, insert: &Insert, fence: i64, floor: i64) -> Statement {
@@ -492,9 +453,13 @@ fn lift_statement(sql: &Sql, insert: &Insert, fence: i64, floor: i64) -> Stateme
 }
 
 fn replace_statement(sql: &Sql, replace: &Replace) -> Statement {
-    let query = bind_row(sqlx::query(sql), NewRowParams::of(&replace.key, &replace.row))
-        .bind(replace.raise_fence)
-        .bind(replace.row.status == Status::Completed);
+    let query = bind_row(sqlx::query(sql), NewRowParams::of(&replace.key, &replace.row));
+    bind_rest(query.bind(replace.raise_fence), replace)
+}
+
+/// What a replacement binds behind the row and its fence.
+fn bind_rest(query: Statement, replace: &Replace) -> Statement {
+    let query = query.bind(replace.row.status == Status::Completed);
     bind_expected(query, &replace.key, &replace.expected)
 }
 

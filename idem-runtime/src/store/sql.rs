@@ -7,6 +7,7 @@ mod fault;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 mod json;
 mod params;
+mod phase;
 pub(crate) mod savepoint;
 mod shape;
 mod table;
@@ -20,19 +21,22 @@ pub(crate) use self::json::documents;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use self::json::to_json;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub(crate) use self::params::bind_finish;
+pub(crate) use self::params::{bind_claim, bind_finish};
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
+pub(crate) use self::phase::Outcome;
 pub(crate) use self::{
     batch::Batch,
     cells::{Cells, audited, record},
     connections::{Connections, explain},
     fault::{Dialect, Fault, permanent, restless},
-    params::{FinishParams, NewRowParams, RenewParams, bind_audit, bind_claim, bind_expected, bind_row},
+    params::{FinishParams, NewRowParams, RenewParams, bind_audit, bind_expected, bind_row},
+    phase::unwritten,
     shape::{Column, Found, Shape, missing},
     table::{Sql, Table},
 };
 use crate::{
     record::{Record, micros},
-    store::{Answer, Finish, PhaseDeed, PhaseWrite, Replace, StoreError},
+    store::{Answer, Finish, Replace, StoreError},
 };
 
 /// How often a statement is sent again where the database says that it collided with another.
@@ -81,21 +85,5 @@ pub(crate) fn unfinished(finish: &Finish, found: Option<Record>) -> Option<Answe
         Some(Answer::Written { fence: record.fence })
     } else {
         Some(Answer::Found(Box::new(record)))
-    }
-}
-
-/// What a phase's write that changed nothing under a claim that stands answers by the phase's row as it is; nothing
-/// where it may be tried again.
-pub(crate) fn unwritten(write: &PhaseWrite, found: Option<Record>) -> Option<Answer> {
-    match &write.deed {
-        PhaseDeed::Insert(insert) => found.map(|record| {
-            if insert.made(&record) {
-                Answer::Written { fence: record.fence }
-            } else {
-                Answer::Found(Box::new(record))
-            }
-        }),
-        PhaseDeed::Replace(replace) => unreplaced(replace, found),
-        PhaseDeed::Finish(finish) => unfinished(finish, found),
     }
 }

@@ -45,10 +45,13 @@ const RECORD: &str =
     COALESCE({held}takeovers, 0), {held}lease_until, {held}fingerprint, {held}result, {held}error, {held}worker,
     {held}expires_at, {held}alerted_at, {born}, {done}, {now}";
 
+/// The fence of a row that is new.
+const NEW_FENCE: &str = "GREATEST({now}, ? + 1)";
+
 const INSERT_ONE: &str = "{at_once}
     INSERT INTO {table} {into}
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, COALESCE({now} + ?, ?), ?, ?, ?, ?, COALESCE({now} + ?, ?),
-        COALESCE({now} + ?, ?), GREATEST({now}, ? + 1), CURRENT_TIMESTAMP(6), IF(?, CURRENT_TIMESTAMP(6), NULL))";
+        COALESCE({now} + ?, ?), {made_fence}, CURRENT_TIMESTAMP(6), IF(?, CURRENT_TIMESTAMP(6), NULL))";
 
 /// Waits for the row that is there as for one that it will change. Those who wait for a plain `INSERT` all come to read
 /// the row at once, and are in each other's way when they go on.
@@ -65,7 +68,7 @@ const INSERT_MANY: &str = "{at_once}
     SELECT made.`key`, made.status, made.job, made.template, made.mode, made.on_stale, made.owner, made.attempt,
         made.takeovers, COALESCE({now} + made.lease_in, made.lease_at), made.fingerprint, made.result, made.error,
         made.worker, COALESCE({now} + made.expires_in, made.expires_at),
-        COALESCE({now} + made.alerted_in, made.alerted_at), GREATEST({now}, ? + 1), CURRENT_TIMESTAMP(6),
+        COALESCE({now} + made.alerted_in, made.alerted_at), {made_fence}, CURRENT_TIMESTAMP(6),
         IF(made.status = 'completed', CURRENT_TIMESTAMP(6), NULL)
     FROM JSON_TABLE(?, '$[*]' COLUMNS (
         `key` varchar(255) {text} '$.key', status varchar(64) {text} '$.status', job longtext {text} '$.job',
@@ -84,13 +87,15 @@ const LIFT: &str = "{at_once}
 const EXPECTED: &str = "`key` = ? AND {status} = ? AND owner <=> ? AND COALESCE(fence, 0) = ?
     AND lease_until <=> ? AND {born} = ?";
 
-/// Answers with the fence, as what an `INSERT` would answer with as its id.
+/// The fence of a row that is replaced: the statement answers with it as an `INSERT` would with its id.
+const NEXT_FENCE: &str = "LAST_INSERT_ID(IF(?, GREATEST({now}, COALESCE(fence, 0) + 1), COALESCE(fence, 0)))";
+
 const REPLACE: &str = "{at_once}
     UPDATE {table} SET
         status = ?, job = ?, template = ?, mode = ?, on_stale = ?, owner = ?, attempt = ?, takeovers = ?,
         lease_until = COALESCE({now} + ?, ?), fingerprint = ?, result = ?, error = ?, worker = ?,
         expires_at = COALESCE({now} + ?, ?), alerted_at = COALESCE({now} + ?, ?),
-        fence = LAST_INSERT_ID(IF(?, GREATEST({now}, COALESCE(fence, 0) + 1), COALESCE(fence, 0))),
+        fence = {made_fence},
         completed_at = IF(?, CURRENT_TIMESTAMP(6), NULL){reborn}
     WHERE {expected}";
 
@@ -169,6 +174,8 @@ const STANDS: &str = "{at_once}
     WHERE `key` = ? AND owner = ? AND fence = ?
         AND ({status} IN ('processing', 'needs_review') OR (? AND {status} = 'released'))";
 
+const BIRTH: &str = "SELECT CAST({born} AS CHAR CHARACTER SET utf8mb4) FROM {table} WHERE `key` = ?";
+
 const READ_ONE: &str = "SELECT {record} FROM {table} WHERE `key` = ?";
 
 /// What was committed last, whatever the transaction has read before.
@@ -176,6 +183,9 @@ const READ_LATEST: &str = "SELECT {record} FROM {table} WHERE `key` = ? FOR UPDA
 
 const READ_MANY: &str = "
     SELECT {record} FROM {keys} AS wanted STRAIGHT_JOIN {held_table} ON held.`key` = wanted.`key`";
+
+const BETWEEN: &str = "
+    SELECT {record} FROM {table} FORCE INDEX (PRIMARY) WHERE `key` > ? AND `key` < ? ORDER BY `key` LIMIT ?";
 
 /// Fails where somebody holds one of the rows.
 const PROBE: &str = "
@@ -219,11 +229,23 @@ const PURGEABLE: &str = "
     SELECT CONVERT(held.`key` USING utf8mb4), COALESCE(held.fence, 0)
     FROM {keys} AS expired STRAIGHT_JOIN {held_table} ON held.`key` = expired.`key`
     WHERE held.expires_at <= {began} AND {ended}
+    LIMIT ?
     FOR UPDATE SKIP LOCKED";
 
-const PURGE: &str = "{at_once}
-    DELETE held FROM {keys} AS expired STRAIGHT_JOIN {held_table} ON held.`key` = expired.`key`
-    WHERE held.expires_at <= {began} AND {ended} AND COALESCE(held.fence, 0) <= ?";
+/// The phases of jobs, each with its job and its fence.
+const PHASES: &str = "
+    SELECT CONVERT(job.`key` USING utf8mb4), CONVERT(held.`key` USING utf8mb4), COALESCE(held.fence, 0)
+    FROM {keys} AS job STRAIGHT_JOIN {held_table}
+        ON held.`key` > CONCAT(job.`key`, '/') AND held.`key` < CONCAT(job.`key`, '0')";
+
+/// The rows that nobody else holds locked.
+const FREE: &str = "
+    SELECT CONVERT(held.`key` USING utf8mb4)
+    FROM {keys} AS wanted STRAIGHT_JOIN {held_table} ON held.`key` = wanted.`key`
+    FOR UPDATE SKIP LOCKED";
+
+const DELETE: &str = "{at_once}
+    DELETE held FROM {keys} AS gone STRAIGHT_JOIN {held_table} ON held.`key` = gone.`key`";
 
 /// Lifts the floor over the fences of rows that go, so that no later row of these keys has a lower one.
 const RAISE_FLOOR: &str = "UPDATE {schema} SET fence_floor = GREATEST(fence_floor, ?) WHERE fence_floor < ?";
@@ -247,16 +269,24 @@ pub(super) struct Statements {
     pub(super) finish_many: Sql,
     pub(super) renewable: Sql,
     pub(super) renew: Sql,
+    pub(super) stands: Sql,
+    pub(super) birth: Sql,
+    pub(super) phase_insert: Sql,
+    pub(super) phase_replace: Sql,
+    pub(super) phase_replace_reborn: Sql,
     pub(super) stands_waiting: Waiting,
     pub(super) read_one: Sql,
     pub(super) read_latest: Sql,
     pub(super) read_many: Sql,
+    pub(super) between: Sql,
     pub(super) probe: Sql,
     pub(super) watch: Sql,
     pub(super) audited: Sql,
     pub(super) expired: Sql,
     pub(super) purgeable: Sql,
-    pub(super) purge: Sql,
+    pub(super) phases: Sql,
+    pub(super) free: Sql,
+    pub(super) delete: Sql,
     pub(super) raise_floor: Sql,
     pub(super) forget: Sql,
     pub(super) audit: Sql,
@@ -296,29 +326,42 @@ impl Statements {
         let waiting = |template: &str| Waiting(fill_for(template, "", waiting));
         let alone = |template: &str| fill(template, "");
         let joined = |template: &str| fill(template, "held.");
+        let new = |template: &str| template.replace("{made_fence}", NEW_FENCE);
+        let next = |reborn: &str| REPLACE.replace("{made_fence}", NEXT_FENCE).replace("{reborn}", reborn);
+        let phase = |reborn: &str| {
+            REPLACE.replace("{made_fence}", "GREATEST(?, COALESCE(fence, 0))").replace("{reborn}", reborn)
+        };
         Self {
-            insert_one: alone(INSERT_ONE),
-            insert_waiting: waiting(&[INSERT_ONE, OR_WAIT].concat()),
-            insert_many: alone(INSERT_MANY),
+            insert_one: alone(&new(INSERT_ONE)),
+            insert_waiting: waiting(&[&new(INSERT_ONE), OR_WAIT].concat()),
+            insert_many: alone(&new(INSERT_MANY)),
             lift: alone(LIFT),
-            replace: alone(&REPLACE.replace("{reborn}", "")),
-            replace_reborn: alone(&REPLACE.replace("{reborn}", REBORN)),
-            replace_waiting: waiting(&REPLACE.replace("{reborn}", "")),
-            replace_reborn_waiting: waiting(&REPLACE.replace("{reborn}", REBORN)),
+            replace: alone(&next("")),
+            replace_reborn: alone(&next(REBORN)),
+            replace_waiting: waiting(&next("")),
+            replace_reborn_waiting: waiting(&next(REBORN)),
             finish_one: alone(FINISH_ONE),
             finish_many: joined(FINISH_MANY),
             renewable: joined(RENEWABLE),
             renew: joined(RENEW),
+            stands: alone(STANDS),
+            birth: alone(BIRTH),
+            phase_insert: alone(&INSERT_ONE.replace("{made_fence}", "?")),
+            phase_replace: alone(&phase("")),
+            phase_replace_reborn: alone(&phase(REBORN)),
             stands_waiting: waiting(STANDS),
             read_one: alone(READ_ONE),
             read_latest: alone(READ_LATEST),
             read_many: joined(READ_MANY),
+            between: alone(BETWEEN),
             probe: joined(PROBE),
             watch: alone(WATCH),
             audited: alone(AUDITED),
             expired: alone(EXPIRED),
             purgeable: joined(PURGEABLE),
-            purge: joined(PURGE),
+            phases: joined(PHASES),
+            free: joined(FREE),
+            delete: joined(DELETE),
             raise_floor: alone(RAISE_FLOOR),
             forget: alone(FORGET),
             audit: alone(AUDIT),
@@ -331,6 +374,10 @@ impl Statements {
 impl Statements {
     pub(super) fn replacing(&self, replace: &Replace) -> &Sql {
         if replace.renew_birth { &self.replace_reborn } else { &self.replace }
+    }
+
+    pub(super) fn replacing_phase(&self, replace: &Replace) -> &Sql {
+        if replace.renew_birth { &self.phase_replace_reborn } else { &self.phase_replace }
     }
 
     pub(super) fn replacing_waiting(&self, replace: &Replace) -> &Waiting {

@@ -7,22 +7,11 @@ use crate::{
     record::{Record, Status},
     store::{
         Answer, PhaseDeed, PhaseWrite, StoreError,
-        sql::{Batch, NewRowParams, bind_claim, unwritten},
+        sql::{Batch, NewRowParams, Outcome, bind_claim},
     },
 };
 
 const WRITING: &str = "writing phases";
-
-/// What came of a phase's write.
-enum Outcome {
-    /// The claim does not stand.
-    Superseded,
-    Written {
-        fence: i64,
-    },
-    /// Nothing was changed; the row that there is.
-    Unwritten(Vec<SqliteRow>),
-}
 
 impl SqliteStore {
     /// One transaction for the batch: there is one writer, and so nobody comes between the job's row and the phase's.
@@ -43,7 +32,7 @@ impl SqliteStore {
         };
         let done = done.await;
         for (write, outcome) in held.settle(WRITING, done)? {
-            let answer = answer(write, &outcome)?;
+            let answer = outcome.answer(write, read_record)?;
             batch.answer(write.key(), |_| answer);
         }
         batch.finish(WRITING)
@@ -53,7 +42,7 @@ impl SqliteStore {
         &self,
         transaction: &mut SqliteConnection,
         write: &PhaseWrite,
-    ) -> Result<Outcome, sqlx::Error> {
+    ) -> Result<Outcome<SqliteRow>, sqlx::Error> {
         let ends = write.status() != Status::Processing;
         let stands = bind_claim(sqlx::query(&self.statements.stands), &write.job, ends);
         let Some(job) = stands.fetch_all(&mut *transaction).await?.pop() else {
@@ -81,7 +70,7 @@ impl SqliteStore {
         {
             self.audit_statement(&replace.key, audit).execute(&mut *transaction).await?;
         }
-        Ok(Outcome::Written { fence: written.try_get("fence")? })
+        Ok(Outcome::Written(written.try_get("fence")?))
     }
 
     pub(super) async fn range(
@@ -93,13 +82,5 @@ impl SqliteStore {
         let between = sqlx::query(&self.statements.between);
         let between = between.bind(after.to_owned()).bind(before.to_owned()).bind(limit);
         self.read_rows(READING, between).await?.iter().map(read_record).collect()
-    }
-}
-
-fn answer(write: &PhaseWrite, outcome: &Outcome) -> Result<Option<Answer>, StoreError> {
-    match outcome {
-        Outcome::Superseded => Ok(Some(Answer::Gone)),
-        Outcome::Written { fence } => Ok(Some(Answer::Written { fence: *fence })),
-        Outcome::Unwritten(rows) => Ok(unwritten(write, rows.first().map(read_record).transpose()?)),
     }
 }
