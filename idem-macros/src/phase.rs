@@ -6,7 +6,7 @@ mod expand;
 mod name;
 mod options;
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use syn::{
     LitStr, Token,
     ext::IdentExt,
@@ -33,7 +33,6 @@ pub(crate) struct Phase {
 /// Expands the macro: the path of the runtime, a comma, and what the user wrote.
 pub(crate) fn phase(tokens: TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter();
-    let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ',');
     let krate: TokenStream = tokens.by_ref().take_while(|token| !is_comma(token)).collect();
     let mut errors = Errors::default();
     let phase = Phase::parse(tokens.collect(), &mut errors);
@@ -54,7 +53,7 @@ impl Phase {
             // Whatever is left was told of, and would be an error of its own.
             input.parse::<TokenStream>().map(drop)
         };
-        let end = read.parse2(tokens);
+        let end = read.parse2(bare(tokens));
         errors.take(end);
         phase
     }
@@ -115,6 +114,30 @@ impl Phase {
             "{what} stands behind the body, which comes last\nmove it in front of the body, or remove it"
         )));
     }
+}
+
+/// The tokens without the invisible groups that a `macro_rules!` puts around its fragments, where one is all that stands
+/// between two commas: around a part of an expression it is what holds that together.
+fn bare(tokens: TokenStream) -> TokenStream {
+    let mut tokens = tokens.into_iter().peekable();
+    let mut bare_tokens = TokenStream::new();
+    let mut begins = true;
+    while let Some(token) = tokens.next() {
+        let ends = tokens.peek().is_none_or(is_comma);
+        let was_comma = is_comma(&token);
+        match token {
+            TokenTree::Group(group) if begins && ends && group.delimiter() == Delimiter::None => {
+                bare_tokens.extend(bare(group.stream()));
+            }
+            token => bare_tokens.extend([token]),
+        }
+        begins = was_comma;
+    }
+    bare_tokens
+}
+
+fn is_comma(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == ',')
 }
 
 /// The tokens from one place of a stream to another.

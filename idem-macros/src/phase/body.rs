@@ -14,8 +14,8 @@ use crate::errors::Errors;
 pub(crate) enum Body {
     /// `async move { … }`: the keywords, and the block.
     Async { keywords: TokenStream, block: Group },
-    /// `move || …`: the head as it is written, and what follows it.
-    Sync { head: TokenStream, rest: TokenStream },
+    /// `move || …`: the head as it is written, whether a type follows, and all that follows.
+    Sync { head: TokenStream, is_typed: bool, rest: TokenStream },
 }
 
 impl Body {
@@ -41,7 +41,7 @@ impl Body {
     pub(super) fn tokens(&self) -> TokenStream {
         match self {
             Self::Async { keywords, block } => quote!(#keywords #block),
-            Self::Sync { head, rest } => quote!(#head #rest),
+            Self::Sync { head, rest, .. } => quote!(#head #rest),
         }
     }
 
@@ -117,16 +117,17 @@ fn closure(input: ParseStream<'_>, start: ParseStream<'_>) -> syn::Result<Body> 
         input.parse::<Token![|]>()?;
     }
     let head = between(start, input);
+    let is_typed = input.peek(Token![->]);
     let rest = input.fork();
     let whole = start.fork();
     if whole.parse::<Expr>().is_ok() {
         input.advance_to(&whole);
-        return Ok(Body::Sync { head, rest: between(&rest, input) });
+        return Ok(Body::Sync { head, is_typed, rest: between(&rest, input) });
     }
     // Half typed: rustc tells of it.
     let mut tokens: Vec<TokenTree> = input.parse::<TokenStream>()?.into_iter().collect();
     tokens.pop_if(|last| matches!(last, TokenTree::Punct(punct) if punct.as_char() == ','));
-    Ok(Body::Sync { head, rest: tokens.into_iter().collect() })
+    Ok(Body::Sync { head, is_typed, rest: tokens.into_iter().collect() })
 }
 
 /// The block, seen through the invisible groups that a `macro_rules!` puts around its fragments.

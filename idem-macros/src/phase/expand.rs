@@ -3,7 +3,7 @@
 //! Total: whatever can be wrong was found before.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, ExprClosure, ExprPath, spanned::Spanned};
 
 use super::{Body, check::Checked, options::Probe};
@@ -227,10 +227,9 @@ impl<'a> Tokens<'a> {
                 let block = braced(quote_spanned!(*span=> #edge #inner), block.span());
                 quote_spanned!(*span=> #keywords #block)
             }
-            Body::Sync { head, rest } => {
-                let at = Span::call_site().located_at(phase.name.span());
-                let typed = quote_spanned!(at=> -> ::core::result::Result<_, _>);
-                quote_spanned!(*span=> #head #typed { #rest })
+            Body::Sync { head, is_typed: true, rest } => quote!(#head #rest),
+            Body::Sync { head, is_typed: false, rest } => {
+                quote_spanned!(*span=> #head -> ::core::result::Result<_, _> { #rest })
             }
         }
     }

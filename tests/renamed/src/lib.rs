@@ -19,3 +19,11 @@ macro_rules! of_a_macro {
         async fn $name($id: $ty) -> $ret $body
     };
 }
+
+/// A phase of the caller's, through this crate.
+#[macro_export]
+macro_rules! phase_of_a_macro {
+    ($name:literal, $value:expr) => {
+        $crate::jobs::phase!($name, async { $value })
+    };
+}
