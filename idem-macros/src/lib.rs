@@ -91,7 +91,7 @@ pub fn idempotent(args: TokenStream, item: TokenStream) -> TokenStream {
 /// | option | values | default |
 /// | --- | --- | --- |
 /// | `mode` | `"lock_first"`, `"record_after"`, `"transactional"` | `"lock_first"` |
-/// | `stale_after` | a duration: the lease (`lock_first` only) | `"60s"` |
+/// | `stale_after` | a duration: the lease (`lock_first` only) | that of its job |
 /// | `on_stale` | `"alert"`, `"retry"`, `probe(async \|\| …)` (`lock_first` only) | `"alert"` |
 /// | `on_error` | `"hold"`, `"release"`, `"by_mark"`, `"record"`, or the path of a `fn(&E) -> OnError` | as for a job |
 /// | `tx` | the variable with the transaction (`transactional` only) | required there |

@@ -133,8 +133,6 @@ pub mod __private {
             Admitted, admit, admit_sync, finish, finish_classified, finish_sync, finish_sync_classified,
         },
         run::Ticket,
-        transact::{
-            Begun, Ended, Guard, TakeTransaction, tx_begin, tx_body, tx_body_classified, tx_end, tx_guard,
-        },
+        transact::{Begun, Ended, Guard, tx_begin, tx_body, tx_body_classified, tx_end, tx_guard},
     };
 }

@@ -119,17 +119,6 @@ struct Wire<X: ?Sized> {
     abandon: fn(&mut X, &Savepoint),
 }
 
-/// Borrows a variable that is a transaction, or a reference to one: by a method, so that it is the transaction either
-/// way.
-pub trait TakeTransaction {
-    /// The transaction.
-    fn idem_take(&mut self) -> &mut Self {
-        self
-    }
-}
-
-impl<X: ?Sized> TakeTransaction for X {}
-
 /// Takes the transaction, before anything is done in it.
 pub fn tx_guard<X: Transact + ?Sized>(tx: &mut X) -> Guard<'_, X> {
     Guard { tx, savepoint: Savepoint::default(), wire: Wire { enlist: |guard| guard, abandon: X::abandon } }

@@ -189,11 +189,8 @@ impl<'a> Tokens<'a> {
         let guarded = {
             let krate = relocate(krate.clone(), at);
             // Where the user wrote it: so an unmet bound is found under the name.
-            let lent = quote_spanned!(tx.span()=> #tx.idem_take());
-            quote_spanned! {at=> {
-                use #krate::__private::TakeTransaction as _;
-                #krate::__private::tx_guard(#lent)
-            }}
+            let lent = quote_spanned!(tx.span()=> &mut *#tx);
+            quote_spanned!(at=> #krate::__private::tx_guard(#lent))
         };
         quote_spanned! {*span=> {
             let mut #guard = #guarded;

@@ -22,7 +22,8 @@ async fn reserves<DB: Dialect>(
     commits: bool,
     gate: Option<&Gate>,
 ) -> Result<u32, Fault> {
-    let mut tx = stage.begin().await;
+    let mut own = stage.begin().await;
+    let tx = &mut own;
     let reserved: u32 = phase!("reserve", mode = "transactional", tx = tx, async {
         put::<DB>(&mut **tx, id).await.map_err(|error| Fault::own(&error.to_string()))?;
         if let Some(gate) = gate {
@@ -31,9 +32,9 @@ async fn reserves<DB: Dialect>(
         Ok(1)
     });
     if commits {
-        tx.commit().await.map_err(|error| Fault::own(&error.to_string()))?;
+        own.commit().await.map_err(|error| Fault::own(&error.to_string()))?;
     } else {
-        tx.rollback().await.map_err(|error| Fault::own(&error.to_string()))?;
+        own.rollback().await.map_err(|error| Fault::own(&error.to_string()))?;
         return Err(Fault::own("rolled back"));
     }
     let charged: u32 = phase!("charge", async {
@@ -153,7 +154,7 @@ async fn outside<DB: Dialect>(stage: &Stage<'_, DB>) -> Result<u32, Fault> {
 }
 
 async fn beside<DB: Dialect>(stage: &Stage<'_, DB>) -> Result<u32, Fault> {
-    let mut tx = stage.begin().await;
+    let tx = &mut stage.begin().await;
     Ok(phase!("beside", mode = "transactional", tx = tx, async {
         stage.w.effect("beside");
         Ok(1)
