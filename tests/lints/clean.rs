@@ -17,7 +17,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc, sync::PoisonError, sync::RwLock};
 
-use idem_runtime::{Error, Idem, Key, KeyPart, OnError, Stored, idempotent};
+use idem_runtime::{Error, Idem, Key, KeyPart, OnError, Probe, Stored, Transact, idempotent, phase};
 
 /// A month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, KeyPart)]
@@ -315,6 +315,79 @@ made! {
         later().await;
         return Ok(id);
     }
+}
+
+/// 21. Of phases.
+///
+/// # Errors
+///
+/// When it is refused.
+#[idempotent(key = "clean:phases:<id>", on_stale = "retry")]
+pub async fn phases(id: u64, lines: Vec<Month>) -> Result<u64, Error> {
+    let charged = phase!("charge", on_stale = "alert", async {
+        later().await;
+        return Ok(id);
+    });
+    phase!("mail", mode = "record_after", on_error = judge, async move {
+        later().await;
+        return Ok(());
+    });
+    let mut sum = charged;
+    for line in lines {
+        let month = phase!("line", each = <line.month>, async { return Ok(u64::from(line.month)) });
+        sum += month;
+        phase!("counted", each = <sum>, on_stale = probe(async || find(sum).await), async {
+            sum += 1;
+            return Ok(sum);
+        });
+    }
+    phase!("found", stale_after = "30s", on_stale = probe(find_none), on_error = judge, async { return Ok(0) });
+    return Ok(sum);
+}
+
+async fn find(id: u64) -> Probe<u64> {
+    later().await;
+    return Probe::Happened(id);
+}
+
+async fn find_none() -> Probe<u64> {
+    later().await;
+    return Probe::DidNotHappen;
+}
+
+/// 22. Of phases, and synchronous.
+///
+/// # Errors
+///
+/// When it is refused.
+#[idempotent(key = "clean:sync_phases:<id>")]
+pub fn sync_phases(id: u64) -> Result<u64, Error> {
+    let one = phase!("one", || return one());
+    let two = phase!("two", on_error = judge, move || {
+        return Ok(id);
+    });
+    let three = phase!("three", on_stale = probe(none), || return one());
+    return Ok(one + two + three);
+}
+
+fn one() -> Result<u64, Error> {
+    return Key::from_text("one").map(|key| return key.as_str().len() as u64);
+}
+
+const fn none() -> Probe<u64> {
+    return Probe::Unknown;
+}
+
+/// 23. Of phases in its transaction, one of which looks at it.
+///
+/// # Errors
+///
+/// When it is refused.
+#[idempotent(key = "clean:posts:<id>", mode = "transactional")]
+pub async fn posts<X: Transact>(id: u64, tx: &mut X) -> Result<u64, Error> {
+    phase!("first", mode = "transactional", tx = tx, async { return Ok(size_of_val(tx)) });
+    phase!("second", mode = "transactional", tx = tx, on_error = judge, async { return Ok(()) });
+    return Ok(id);
 }
 
 async fn later() {

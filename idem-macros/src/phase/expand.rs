@@ -2,7 +2,7 @@
 //!
 //! Total: whatever can be wrong was found before.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, ExprClosure, ExprPath, spanned::Spanned};
 
@@ -174,8 +174,8 @@ impl<'a> Tokens<'a> {
         local("__idem_unknown", self.span)
     }
 
-    /// The three steps of a transactional phase. The body sees the transaction under the name it has, and no lint
-    /// wonders whether it looks.
+    /// The three steps of a transactional phase. The body sees the transaction under the name it has. No lint wonders
+    /// whether it looks, nor, for the `@ _`, that the name is bound again: with it the pattern is the expansion's.
     fn steps(
         &self,
         tx: &Ident,
@@ -197,7 +197,7 @@ impl<'a> Tokens<'a> {
             match #krate::__private::tx_begin(#call, &mut #guard, || ()).await {
                 ::core::ops::ControlFlow::Continue(#call) => {
                     let #call = {
-                        let #tx = #guard.tx();
+                        let #tx @ _ = #guard.tx();
                         let _ = &#tx;
                         #krate::__private::#body(#call, #classify #future).await
                     };
@@ -226,7 +226,12 @@ impl<'a> Tokens<'a> {
             }
             Body::Sync { head, is_typed: true, rest } => quote!(#head #rest),
             Body::Sync { head, is_typed: false, rest } => {
-                quote_spanned!(*span=> #head -> ::core::result::Result<_, _> { #rest })
+                // In braces of its own it is the closure's as it stands; in more it would look needless.
+                let rest: TokenStream = match syn::parse2::<Group>(rest.clone()) {
+                    Ok(block) if block.delimiter() == Delimiter::Brace => rest.clone(),
+                    _ => quote_spanned!(*span=> { #rest }),
+                };
+                quote_spanned!(*span=> #head -> ::core::result::Result<_, _> #rest)
             }
         }
     }

@@ -85,7 +85,10 @@ async fn options(id: u8, bank: &Bank) -> anyhow::Result<u8> {
     let sum = number
         + phase!("one", async { Ok(count) })
         + phase!("outer", async { Ok(phase!("inner", async { Ok(1) })) });
-    if sum == 0 { anyhow::bail!("nothing of {id}") } else { Ok(sum) }
+    if sum == 0 {
+        anyhow::bail!("nothing of {id}");
+    }
+    Ok(sum)
 }
 
 #[idempotent(key = "phases_async:arms:<id>", idem = memory())]

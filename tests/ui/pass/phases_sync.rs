@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use idem_runtime::{Error, OnError, Probe, idempotent, phase};
+use idem_runtime::{Error, Key, OnError, Probe, idempotent, phase};
 
 use super::{memory, once_sync};
 
@@ -10,7 +10,7 @@ static DONE: AtomicU8 = AtomicU8::new(0);
 
 fn done(number: u8) -> Result<u8, Error> {
     DONE.fetch_add(1, Ordering::Relaxed);
-    Ok(number)
+    Key::from_text(&number.to_string()).map(|_| number)
 }
 
 #[idempotent(key = "phases_sync:resumed:<id>", on_error = "release", idem = memory())]

@@ -27,8 +27,10 @@
 // These speak of the package, not of this module.
 #![allow(clippy::multiple_crate_versions, clippy::cargo_common_metadata)]
 
-use idem_runtime::{Error, Idem, Key, KeyPart, OnError, Probe, Transact, idempotent};
-use sqlx::{Sqlite, SqliteConnection, Transaction, query};
+use std::fmt::{self, Display, Formatter};
+
+use idem_runtime::{Error, Idem, Key, KeyPart, OnError, Probe, Transact, idempotent, phase};
+use sqlx::{Connection, Sqlite, SqliteConnection, Transaction, query};
 use tokio::{task::yield_now, time::sleep};
 
 /// A month.
@@ -211,6 +213,12 @@ pub async fn apart<X: Transact>(id: u64, _tx: &mut X) -> Result<u64, Error> {
 #[derive(Debug)]
 pub struct Failed;
 
+impl Display for Failed {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("failed")
+    }
+}
+
 impl From<sqlx::Error> for Failed {
     fn from(_: sqlx::Error) -> Self {
         Self
@@ -225,6 +233,76 @@ impl From<Error> for Failed {
 
 const fn judge_failed(_: &Failed) -> OnError {
     OnError::Release
+}
+
+/// Does one thing after the other.
+///
+/// # Errors
+///
+/// When it is refused.
+#[idempotent(key = "strict:phases:<id>", on_stale = "retry", key_fn = phases_key)]
+pub async fn phases(id: u64, months: Vec<Month>) -> Result<u64, Error> {
+    use core::time::Duration;
+    let charged = phase!("charge", on_stale = "alert", async {
+        use core::num::NonZero;
+        sleep(Duration::ZERO).await;
+        Ok(NonZero::new(id).map_or(0, NonZero::get))
+    });
+    phase!("mail", mode = "record_after", on_error = judge, async move {
+        sleep(Duration::from_millis(charged)).await;
+        Ok(())
+    });
+    let mut sum = charged;
+    for month in months {
+        let _: u16 = phase!("month", each = <month>, async { Ok(month.year) });
+        sum = phase!("sum", each = <sum>, on_stale = probe(async || was_refunded(&sum).await), async {
+            sum += 1;
+            Ok(sum)
+        });
+    }
+    let nothing = phase!("asks", on_stale = probe(nothing), on_error = judge, async { Ok(0) });
+    Ok(sum + nothing)
+}
+
+async fn nothing() -> Probe<u64> {
+    yield_now().await;
+    Probe::DidNotHappen
+}
+
+/// Does one thing after the other, at once.
+///
+/// # Errors
+///
+/// When it is refused.
+#[idempotent(key = "strict:sync_phases:<id>")]
+pub fn sync_phases(id: u64) -> Result<usize, Error> {
+    let first = phase!("first", || one());
+    let second = phase!("second", on_error = judge, move || {
+        let key = Key::from_text("b")?;
+        Ok(key.as_str().len())
+    });
+    let third: u64 = phase!("third", on_stale = probe(|| Probe::Happened(id)), || Ok(id));
+    Ok(if third == 0 { first } else { second })
+}
+
+fn one() -> Result<usize, Error> {
+    Key::from_text("a").map(|key| key.as_str().len())
+}
+
+/// Posts in transactions of its own, or of its caller's.
+///
+/// # Errors
+///
+/// When it is refused.
+pub async fn post_twice(tx: &mut Transaction<'_, Sqlite>) -> Result<u64, Failed> {
+    let posted = phase!("posted", mode = "transactional", tx = tx, async {
+        let done = query("INSERT INTO postings VALUES (1)").execute(&mut **tx).await?;
+        Ok(done.rows_affected())
+    });
+    let mut again = tx.begin().await?;
+    phase!("apart", mode = "transactional", tx = again, async { Ok(()) });
+    again.commit().await?;
+    Ok(posted)
 }
 
 #[cfg(test)]
