@@ -18,7 +18,8 @@ use std::{
 use idem_runtime::{
     record::{Record, Status, Version, micros},
     store::{
-        Answer, Ending, Finish, Insert, Moment, NewRow, Renew, Renewal, Replace, Store, memory::MemoryStore,
+        Answer, Ending, Finish, Insert, Moment, NewRow, PhaseDeed, PhaseWrite, Renew, Renewal, Replace,
+        Store, memory::MemoryStore,
     },
 };
 
@@ -193,7 +194,35 @@ impl Table {
         }
     }
 
-    /// Deletes what ended and is past its stored expiry; answers the keys.
+    /// Writes a phase's row under the claim of its job: as any other row is written, but that it has the job's fence, and
+    /// the birth of the job's row for its fingerprint.
+    pub fn phase(&mut self, now: i64, write: &PhaseWrite) -> Done {
+        let Some(job) = self.rows.get_mut(&write.job.key).filter(|job| write.stands_in(job)) else {
+            return Done::unchanged(Answer::Gone);
+        };
+        if job.status != Status::Released {
+            *job = job.with(|record| record.lease_until = Some(now + micros(write.job.lease)));
+        }
+        let birth = job.created_at.to_string();
+        let before = self.row(write.key()).map_or(i64::MIN, |row| row.fence);
+        let done = match &write.deed {
+            PhaseDeed::Insert(insert) => self.insert(now, insert),
+            PhaseDeed::Replace(replace) => self.replace(now, replace),
+            PhaseDeed::Finish(finish) => return self.finish(now, finish),
+        };
+        if !done.changed {
+            return done;
+        }
+        let fence = write.job.fence.max(before);
+        self.tamper(write.key(), |record| {
+            record.fence = fence;
+            record.fingerprint = Some(birth);
+        });
+        Done::changed(fence)
+    }
+
+    /// Deletes what ended and is past its stored expiry, each with its phases; answers the keys, those of the phases that
+    /// went along left out.
     pub fn purge(&mut self, now: i64) -> Vec<Arc<str>> {
         let gone = |row: &Row| !is_claim(&row.status) && !is_foreign(&row.status);
         let past = |row: &Row| row.expires_at.is_some_and(|end| end <= now);
@@ -222,7 +251,9 @@ impl Table {
     }
 
     fn remove(&mut self, key: &str) {
-        self.floor = self.floor.max(self.rows.remove(key).map_or(0, |row| row.fence));
+        let phase = format!("{key}/");
+        let gone = self.rows.extract_if(.., |of, _| **of == *key || of.starts_with(&phase));
+        self.floor = gone.fold(self.floor, |floor, (_, row)| floor.max(row.fence));
     }
 }
 

@@ -41,12 +41,27 @@ pub(super) enum Step {
         whose: Whose,
         lease: Duration,
     },
+    /// A write to the phase, under a claim that its job had.
+    Phase {
+        under: usize,
+        whose: Whose,
+        lease: Duration,
+        deed: Deed,
+    },
     /// The last write once more, as after a lost reply.
     Again,
     Purge,
     Forget {
         seen: usize,
     },
+}
+
+/// What is done with the phase.
+#[derive(Clone, Debug)]
+pub(super) enum Deed {
+    Insert { row: NewRow },
+    Replace { seen: usize, row: NewRow, raise_fence: bool, renew_birth: bool, audited: bool },
+    Finish { by: usize, whose: Whose, ending: Ending },
 }
 
 /// Whose name and fence a write carries.
@@ -57,8 +72,10 @@ pub(super) enum Whose {
     AnotherFence,
 }
 
-/// Few enough for writes to meet each other.
-pub(super) const KEYS: usize = 2;
+/// Few enough for writes to meet each other: two jobs, and a phase of the first.
+pub(super) const KEYS: usize = 3;
+pub(super) const JOB: usize = 0;
+pub(super) const PHASE: usize = 2;
 
 /// Most histories are long enough for a key to live twice.
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -78,9 +95,23 @@ fn step() -> impl Strategy<Value = Step> {
         ),
         5 => (0..4_usize, whose(), ending()).prop_map(|(by, whose, ending)| Step::Finish { by, whose, ending }),
         3 => (0..4_usize, whose(), lease()).prop_map(|(by, whose, lease)| Step::Renew { by, whose, lease }),
+        4 => (0..2_usize, whose(), lease(), deed())
+            .prop_map(|(under, whose, lease, deed)| Step::Phase { under, whose, lease, deed }),
         3 => Just(Step::Again),
         1 => Just(Step::Purge),
         1 => (0..3_usize).prop_map(|seen| Step::Forget { seen }),
+    ]
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        2 => row().prop_map(|row| Deed::Insert { row }),
+        2 => (0..2_usize, row(), any::<[bool; 3]>()).prop_map(
+            |(seen, row, [raise_fence, renew_birth, audited])| Deed::Replace {
+                seen, row, raise_fence, renew_birth, audited
+            }
+        ),
+        3 => (0..2_usize, whose(), ending()).prop_map(|(by, whose, ending)| Deed::Finish { by, whose, ending }),
     ]
 }
 
