@@ -43,6 +43,8 @@ mod documents {
     struct Readme;
     #[doc = include_str!("../../docs/modes.md")]
     struct Modes;
+    #[doc = include_str!("../../docs/phases.md")]
+    struct Phases;
     #[doc = include_str!("../../docs/operating.md")]
     struct Operating;
 }
