@@ -13,6 +13,7 @@
     crate = crate::jobs
 )]
 fn every() -> Result<(), Error> {
+    phase!("one", || Ok(()));
     Ok(())
 }
 
@@ -36,10 +37,14 @@ fn every() -> Result<(), Error> {
             .on_error(crate::jobs::__private::ErrorRule::ByMark)
             .wait(10)
             .ttl(86400)
+            .phased()
             .allow_overlap(&["crate::other::job", "last"]);
             crate::jobs::__private::inventory::submit! { crate::jobs::__private::JobRef(&JOB) }
             &JOB
         }))
         .describe(|__idem_error| crate::jobs::__private::Describe(__idem_error).idem_text());
-    return crate::jobs::__private::run_sync(__idem_call, move || -> Result<(), Error> { Ok(()) });
+    return crate::jobs::__private::run_sync(__idem_call, move || -> Result<(), Error> {
+        phase!("one", || Ok(()));
+        Ok(())
+    });
 }

@@ -1,4 +1,5 @@
-//! Whatever is written, the macro does not panic and the function stays: as it was beside the errors, or expanded.
+//! Whatever is written, the macros do not panic: a function stays, as it was beside the errors, or expanded, and so does
+//! the body of a phase.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::quote;
@@ -20,6 +21,17 @@ const ITEMS: [&str; 5] = [
     "fn charge<'a>(user_id: &'a str, #[cfg(unix)] order: u8) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>> { Box::pin(async move { Ok(()) }) }",
     "pub(crate) unsafe fn r#move(r#type: u8, user_id: u64) -> Result<u8, Error> { phase!(\"a\", async { 1 }); user_id. }",
     "impl Charge { fn charge(user_id: u64) -> Result<(), Error>; }",
+];
+
+/// Phases with every kind of option and of body.
+const PHASES: [&str; 7] = [
+    r#""charge", async { bank.charge(user_id).await }"#,
+    r#""charge", mode = "lock_first", stale_after = "30s", on_stale = "retry", on_error = "by_mark", async move { Ok(1) },"#,
+    r#""charge", on_stale = probe(async || { find(user_id).await }), on_error = judge, async { charge(user_id).await }"#,
+    r#""line", mode = "record_after", each = <line.id.0>, async { Ok(line) }"#,
+    r#""kept", mode = "transactional", tx = tx, on_error = "release", async { query(1).execute(&mut *tx).await }"#,
+    r#""sync", on_stale = probe(find), || Ok::<A, B>(1)"#,
+    r#""sync", on_stale = probe(|| Probe::Unknown), move || -> Result<u8, Error> { Ok(1) },"#,
 ];
 
 /// Numbers that look random and are the same on every run (xorshift).
@@ -99,6 +111,105 @@ fn spoilt_tokens_are_refused_or_expanded_and_never_panic() {
         }
     }
     assert!(refused > 1_000 && expanded > 100, "{refused} refused, {expanded} expanded");
+}
+
+/// A phase in a macro's own tokens, behind the path of the runtime.
+fn phase(written: &TokenStream) -> String {
+    crate::phase::phase(quote!(jobs, #written)).to_string()
+}
+
+#[test]
+fn spoilt_phases_are_refused_or_expanded_and_never_panic() {
+    let mut dice = Dice(0x2545_F491_4F6C_DD1D);
+    let (mut refused, mut expanded) = (0, 0);
+    for _ in 0..500 {
+        for written in PHASES {
+            let mut written = tokens(written);
+            for _ in 0..dice.below(4) {
+                written = dice.spoil(written);
+            }
+            let phase = phase(&written);
+            let is_refused = phase.contains("compile_error");
+            assert!(
+                is_refused || phase.contains("phase_call"),
+                "neither an expansion nor an error: {written}"
+            );
+            assert!(syn::parse_str::<syn::Expr>(&phase).is_ok() || !is_refused, "no expression: {phase}");
+            *if is_refused { &mut refused } else { &mut expanded } += 1;
+            // The attribute looks for phases among all tokens.
+            let item = quote!(
+                async fn charge(user_id: u64) -> Result<(), Error> {
+                    phase!(#written);
+                    Ok(())
+                }
+            );
+            is_refused_with_its_job(&item);
+        }
+    }
+    assert!(refused > 500 && expanded > 500, "{refused} refused, {expanded} expanded");
+}
+
+fn is_refused_with_its_job(item: &TokenStream) {
+    for args in [r#"key = "billing:<user_id>""#, r#"key = "billing:<user_id>", mode = "record_after""#] {
+        is_refused(&tokens(args), item);
+    }
+}
+
+#[test]
+fn a_refused_phase_keeps_its_body() {
+    for (written, kept) in [
+        (r#""Charge", async { charge(user_id).await }"#, "async { charge (user_id) . await }"),
+        (r#""charge", mod = "record_after", move || charge(user_id)"#, "move || charge (user_id)"),
+        (r#""charge", { charge(user_id).await }"#, "{ charge (user_id) . await }"),
+        (r#""charge", charge(user_id)"#, "charge (user_id)"),
+        (r#""charge", async { charge(user_id) }.await?"#, "async { charge (user_id) }"),
+    ] {
+        let phase = phase(&tokens(written));
+        let close = |text: &str| text.replace(char::is_whitespace, "");
+        let kept = close(&format!("let _ = {kept};"));
+        assert!(phase.contains("compile_error") && close(&phase).contains(&kept), "{phase}");
+    }
+}
+
+#[test]
+fn a_half_typed_phase_is_no_error_of_the_macro() {
+    for written in [
+        r#""charge", async { order. }"#,
+        r#""charge", async { let x = }"#,
+        r#""charge", || order."#,
+        r#""charge", move || { if },"#,
+        r#""charge", on_stale = probe(async || { order. }), async { Ok(1) }"#,
+    ] {
+        let phase = phase(&tokens(written));
+        assert!(!phase.contains("compile_error"), "{written}: {phase}");
+    }
+}
+
+#[test]
+fn one_mistake_of_a_phase_is_one_error() {
+    for written in [
+        "",
+        "async { Ok(1) }",
+        r#""charge""#,
+        r#""charge" async { Ok(1) }"#,
+        r#""charge", mode = "lock_frist", tx = tx, stale_after = "5s", async { Ok(1) }"#,
+        r#""charge", mode = "lock_frist" async { Ok(1) }"#,
+        r#""charge", mode = "transactional", tx = "tx", async { Ok(1) }"#,
+        r#""charge", mode = "transactional", tx = tx, || Ok(1)"#,
+        r#""charge", on_stale = probe(a, b, c), async { Ok(1) }"#,
+        r#""charge", on_stale = probe(|a| b(a)), async { Ok(1) }"#,
+        r#""charge", on_stale = async || a, async { Ok(1) }"#,
+        r#""charge", each = <a>:<b>, async { Ok(1) }"#,
+        r#""charge", each = "<a>", async { Ok(1) }"#,
+        r#""charge", async { Ok(1) }, mode = "record_after", tx = tx"#,
+        r#""charge", async move || Ok(1)"#,
+        r#""charge", |a, b| Ok(1)"#,
+        r#"format!("{a}-{b}", a, b), async { Ok(1) }"#,
+        r#"async { Ok(1) }, "charge""#,
+    ] {
+        let errors = phase(&tokens(written)).matches("compile_error").count();
+        assert_eq!(errors, 1, "{written}");
+    }
 }
 
 #[test]

@@ -362,15 +362,15 @@ async fn find_none() -> Probe<u64> {
 /// When it is refused.
 #[idempotent(key = "clean:sync_phases:<id>")]
 pub fn sync_phases(id: u64) -> Result<u64, Error> {
-    let one = phase!("one", || return one());
+    let one = phase!("one", || return number());
     let two = phase!("two", on_error = judge, move || {
         return Ok(id);
     });
-    let three = phase!("three", on_stale = probe(none), || return one());
+    let three = phase!("three", on_stale = probe(none), || return number());
     return Ok(one + two + three);
 }
 
-fn one() -> Result<u64, Error> {
+fn number() -> Result<u64, Error> {
     return Key::from_text("one").map(|key| return key.as_str().len() as u64);
 }
 
