@@ -277,3 +277,50 @@ fn no_input_makes_the_macro_panic() {
         }
     }
 }
+
+#[test]
+fn phases_are_found_wherever_they_stand() {
+    for (body, phased) in [
+        ("", false),
+        (r#"phase!("a", async { Ok(1) });"#, true),
+        (r#"if x { jobs::phase! { "a", async { Ok(1) } } }"#, true),
+        (r#"try_join!(async { vec![phase!["a", async { Ok(1) }]] });"#, true),
+        (r#"let phase = "a"; phase(1); other!("a", async { Ok(1) });"#, false),
+        (r#"fn inner() -> Result<u8, Error> { Ok(phase!("a", || Ok(1))) }"#, false),
+        (
+            r#"async fn inner<T>(_: [T; 2]) -> Result<u8, Error> { Ok(1) } phase!("a", async { Ok(1) });"#,
+            true,
+        ),
+        (r#"let f: fn(u8) -> u8 = f; phase!("a", async { Ok(1) });"#, true),
+    ] {
+        let function = format!("async fn job(id: u64) -> Result<(), Error> {{ {body} Ok(()) }}");
+        let plan = plan(r#"key = "j:<id>""#, &function).expect("no fault");
+        assert_eq!(plan.phased, phased, "{body}");
+    }
+}
+
+#[test]
+fn a_function_inside_of_the_body_has_phases_of_its_own() {
+    let inner = r#"fn inner() -> Result<u8, Error> { Ok(phase!("a", || Ok(1))) }"#;
+    for args in [r#"key = "j:<id>""#, r#"key = "j:<id>", mode = "record_after""#] {
+        let outer = if args.contains("mode") { "" } else { r#"phase!("a", async { Ok(1) });"# };
+        let function = format!("async fn job(id: u64) -> Result<(), Error> {{ {inner} {outer} Ok(()) }}");
+        assert!(plan(args, &function).is_ok(), "{args}");
+    }
+}
+
+#[test]
+fn a_faulty_phase_is_not_the_attributes_to_tell_of() {
+    for phase in [
+        r#"phase!("a", mode = "lock_frist", async { Ok(1) })"#,
+        r#"phase!("a", mode = "lock_frist" || Ok(1))"#,
+        r#"phase!(A, async { Ok(1) })"#,
+        "phase!()",
+        "phase!(a, b, c)",
+    ] {
+        let args = r#"key = "j:<id>", mode = "transactional""#;
+        let function =
+            format!("async fn job(id: u64, tx: &mut Tx) -> Result<(), Error> {{ {phase}; Ok(()) }}");
+        assert!(plan(args, &function).is_ok(), "{phase}");
+    }
+}
