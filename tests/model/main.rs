@@ -12,6 +12,7 @@
 //! - [`sight`]: what a configuration has to come to, so that its invariants do not hold for want of trouble.
 //! - [`recovery`]: that no key is wedged.
 //! - [`telling`]: the protocol of alerts, a model of its own.
+//! - [`phases`]: a job of phases, a model of its own.
 //! - [`mutant`]: broken protocols, each of which the checker has to find.
 //!
 //! `cargo test -p idem-tests --test model -- --nocapture` prints the states, the depth and the time of each
@@ -24,6 +25,7 @@ mod job;
 mod life;
 mod mutant;
 mod person;
+mod phases;
 mod protocol;
 mod recovery;
 mod sight;

@@ -6,11 +6,10 @@ use idem_runtime::{
     Status,
     store::{Moment, NewRow, Replace},
 };
-use idem_tests::table::Row;
+use idem_tests::table::{Row, Table};
 
 use crate::{
     job::{FOREIGN_STALE_AFTER, RELEASED_FOR},
-    state::State,
     write::{Heard, SAID_BY_A_PERSON, heard},
 };
 
@@ -50,12 +49,16 @@ impl Deed {
     }
 
     /// The write of it.
-    pub(crate) fn done(self, state: &mut State, key: &Arc<str>, seen: &Row, force: bool) -> Heard {
+    pub(crate) fn done(self, table: &mut Table, now: i64, key: &Arc<str>, seen: &Row, force: bool) -> Heard {
         let Some(status) = self.status() else {
-            let forgotten = state.table.forget(key, &seen.version());
+            let forgotten = table.forget(key, &seen.version());
             return if forgotten { Heard::Written { fence: seen.fence } } else { Heard::Gone };
         };
-        let expires = if status == Status::Released { Moment::In(RELEASED_FOR) } else { Moment::Never };
+        let expires = match status {
+            Status::Released if seen.is_phase() || table.has_phases(key) => Moment::Never,
+            Status::Released => Moment::In(RELEASED_FOR),
+            _ => Moment::Never,
+        };
         let result = (self == Self::Complete).then(|| SAID_BY_A_PERSON.to_owned());
         let replace = Replace {
             key: key.clone(),
@@ -65,7 +68,7 @@ impl Deed {
             renew_birth: false,
             audit: None,
         };
-        heard(state.table.replace(state.now, &replace).answer)
+        heard(table.replace(now, &replace).answer)
     }
 }
 

@@ -163,7 +163,9 @@ impl Protocol {
             Write::Record { owner, over, completes } => {
                 record(state, key.clone(), job, *owner, over.as_ref(), *completes)
             }
-            Write::Decide { seen, deed, force } => return deed.done(state, &key, seen, *force),
+            Write::Decide { seen, deed, force } => {
+                return deed.done(&mut state.table, now, &key, seen, *force);
+            }
         };
         if done.changed && self.mutant == Some(Mutant::FencesByTheClockAlone) {
             fence_by_the_clock(state, sent, &key);

@@ -221,6 +221,13 @@ impl Table {
         Done::changed(fence)
     }
 
+    /// Whether a row has phases.
+    #[must_use]
+    pub fn has_phases(&self, key: &str) -> bool {
+        let phase = format!("{key}/");
+        self.rows.keys().any(|of| of.starts_with(&phase))
+    }
+
     /// Deletes what ended and is past its stored expiry, each with its phases; answers the keys, those of the phases that
     /// went along left out.
     pub fn purge(&mut self, now: i64) -> Vec<Arc<str>> {
@@ -241,6 +248,11 @@ impl Table {
             self.remove(key);
         }
         stands
+    }
+
+    /// Deletes a row by a hand that knows nothing of us: neither of its phases nor of fences.
+    pub fn delete(&mut self, key: &str) {
+        self.rows.remove(key);
     }
 
     /// Changes a row as no write would: for a protocol that is broken on purpose.
