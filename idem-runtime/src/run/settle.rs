@@ -209,12 +209,22 @@ impl Execution {
     /// The result as the row can hold it; says once where it cannot.
     pub(super) fn storable(&self, result: Encoded) -> Option<String> {
         result.within(self.idem.service().limits().result_limit).unwrap_or_else(|reason| {
-            tracing::warn!(
-                job = self.job.name(),
-                key = shown(&self.context.key),
-                reason,
-                "completed without a stored result: repeats get `AlreadyCompleted`"
-            );
+            let (job, key) = (self.job.name(), shown(&self.context.key));
+            if self.shelter.is_some() {
+                tracing::warn!(
+                    job,
+                    key,
+                    reason,
+                    "completed without a stored result: a later execution gets `AlreadyCompleted` and cannot go on behind it"
+                );
+            } else {
+                tracing::warn!(
+                    job,
+                    key,
+                    reason,
+                    "completed without a stored result: repeats get `AlreadyCompleted`"
+                );
+            }
             None
         })
     }
