@@ -197,9 +197,6 @@ const BETWEEN: &str = "
     WHERE key COLLATE \"C\" > $1 AND key COLLATE \"C\" < $2 AND {by_key}
     ORDER BY key COLLATE \"C\" LIMIT $3";
 
-/// The phases of a job.
-const PHASES: &str = "key COLLATE \"C\" > {job} || '/' AND key COLLATE \"C\" < {job} || '0' AND {by_key}";
-
 /// What a row of a claim says that is turned over for review without anybody calling.
 const WAITS_FOR_REVIEW: &str = "(owner IS NULL OR on_stale NOT IN ('retry', 'probe'))";
 
@@ -227,60 +224,70 @@ const DUE: &str = "expires_at <= (SELECT {now})
     AND CASE status WHEN 'completed' THEN true WHEN 'failed' THEN true WHEN 'released' THEN true ELSE false END
     AND {collecting} AND {planned} AND {by_key}";
 
+/// The phases of the jobs in `due`, one after the other, behind a row for each job by itself.
+// As a join the planner would expect a ninth of the table for each job, and rather scan it.
+const PHASES: &str = "
+    phase (job, place, fence, key, before) AS (
+        SELECT place, NULL::tid, NULL::bigint, key || '/', key || '0' FROM due
+        UNION ALL
+        SELECT phase.job, next.place, next.fence, next.key, phase.before
+        FROM phase, LATERAL (
+            SELECT ctid AS place, fence, key::text AS key FROM {table}
+            WHERE key COLLATE \"C\" > phase.key AND key COLLATE \"C\" < phase.before AND {by_key}
+            ORDER BY key COLLATE \"C\" LIMIT 1
+        ) AS next
+    )";
+
 /// Lifts the floor over the fences of the rows that are to go, in a statement of its own: a claim that comes while they
 /// go has read the floor before, and its fence must be above theirs. Up to the present it covers whatever others collect.
 const RAISE_FLOOR_OVER_DUE: &str = "
-    WITH due AS MATERIALIZED (
-        SELECT key, fence FROM {table} WHERE {due} ORDER BY expires_at LIMIT $1
-    )
+    WITH RECURSIVE due AS MATERIALIZED (
+        SELECT ctid AS place, key::text, fence FROM {table} WHERE {due} ORDER BY expires_at LIMIT $1
+    ), {phases}
     UPDATE {schema} SET fence_floor = highest.fence
     FROM (
         SELECT GREATEST({now}, max(fence)) AS fence
-        FROM (
-            SELECT fence FROM due
-            UNION ALL
-            SELECT phase.fence FROM due, LATERAL (SELECT fence FROM {table} WHERE {phases_due}) AS phase
-        ) AS going
+        FROM (SELECT fence FROM due UNION ALL SELECT fence FROM phase) AS going
         HAVING count(*) > 0
     ) AS highest
     WHERE fence_floor < highest.fence";
 
 const RAISE_FLOOR_OVER: &str = "
+    WITH RECURSIVE due AS (SELECT NULL::tid AS place, $1::text COLLATE \"C\" AS key), {phases}
     UPDATE {schema} SET fence_floor = highest.fence
-    FROM (SELECT GREATEST($2, max(fence)) AS fence FROM {table} WHERE {phases}) AS highest
+    FROM (SELECT GREATEST($2, max(fence)) AS fence FROM phase) AS highest
     WHERE fence_floor < highest.fence AND {collecting}";
 
 /// A job goes with its phases, or stays with them: where somebody holds one, or raised its fence over the floor.
 const PURGE: &str = "
-    WITH due AS MATERIALIZED (
-        SELECT ctid AS place, key FROM {table}
+    WITH RECURSIVE due AS MATERIALIZED (
+        SELECT ctid AS place, key::text FROM {table}
         WHERE {due} AND CASE WHEN fence > {floor} THEN false ELSE true END
         ORDER BY expires_at LIMIT $1
         FOR UPDATE SKIP LOCKED
-    ), phase AS MATERIALIZED (
-        SELECT phase.place, due.place AS job
-        FROM due, LATERAL (SELECT ctid AS place FROM {table} WHERE {phases_due}) AS phase
-    ), free AS MATERIALIZED (
+    ), {phases}, free AS MATERIALIZED (
         SELECT ctid AS place FROM {table}
         WHERE ctid = ANY(ARRAY(SELECT place FROM phase)) AND COALESCE(fence, 0) <= {floor}
         FOR UPDATE SKIP LOCKED
     ), stays AS MATERIALIZED (
-        SELECT job FROM phase WHERE place <> ALL(ARRAY(SELECT place FROM free))
+        SELECT job FROM phase WHERE place IS NOT NULL AND place <> ALL(ARRAY(SELECT place FROM free))
+    ), phases_gone AS (
+        DELETE FROM {table}
+        WHERE ctid = ANY(ARRAY(SELECT place FROM phase WHERE job <> ALL(ARRAY(SELECT job FROM stays))))
     ), gone AS (
         DELETE FROM {table}
         WHERE ctid = ANY(ARRAY(SELECT place FROM due WHERE place <> ALL(ARRAY(SELECT job FROM stays))))
         RETURNING 1
-    ), phases_gone AS (
-        DELETE FROM {table}
-        WHERE ctid = ANY(ARRAY(SELECT place FROM phase WHERE job <> ALL(ARRAY(SELECT job FROM stays))))
     )
     SELECT count(*) FROM gone";
 
 const FORGET: &str = "
-    WITH gone AS (
-        DELETE FROM {table} WHERE {expected} RETURNING 1
-    ), phases_gone AS (
-        DELETE FROM {table} WHERE {phases} AND EXISTS (SELECT FROM gone)
+    WITH RECURSIVE gone AS (
+        DELETE FROM {table} WHERE {expected} RETURNING ctid AS place, key::text
+    ), due AS (
+        SELECT place, key FROM gone
+    ), {phases}, phases_gone AS (
+        DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT place FROM phase)) AND {by_key}
     ), audited AS (
         INSERT INTO {audit} (key, actor, from_status, to_status, note, old_result)
         SELECT $1, $7, $8, $9, $10, $11 FROM gone
@@ -322,8 +329,7 @@ impl Statements {
         let alone = |template: &str, alone: &str, planned: &str| {
             let template = template
                 .replace("{line}", LINE)
-                .replace("{phases_due}", &PHASES.replace("{job}", "due.key"))
-                .replace("{phases}", &PHASES.replace("{job}", "$1"))
+                .replace("{phases}", PHASES)
                 .replace("{due}", DUE)
                 .replace("{expected}", EXPECTED)
                 .replace("{waits_for_review}", WAITS_FOR_REVIEW)
