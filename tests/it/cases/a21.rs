@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use idem_runtime::{Error, ErrorKind, Idem, current, idempotent, record::Status};
+use idem_runtime::{Error, ErrorKind, Idem, current, idempotent, phase, record::Status};
 use tokio::{
     task::{JoinSet, spawn_blocking},
     time::timeout,
@@ -28,6 +28,7 @@ enum Inside {
     Between,
     Recorded,
     Synchronous,
+    InAPhase,
 }
 
 #[idempotent(key = "a21:<id>", idem = w.idem)]
@@ -56,6 +57,14 @@ async fn outer(w: &Worker, id: &str, inside: Inside) -> Result<String, Error> {
         Inside::Between => Box::pin(between(w, "between", id)).await.map(drop),
         Inside::Recorded => recorded(w, id).await.map(drop),
         Inside::Synchronous => synchronous(w, id).map(drop),
+        Inside::InAPhase => {
+            let mut met = Ok(());
+            phase!("inside", async {
+                met = Box::pin(outer(w, id, Inside::Nothing)).await.map(drop);
+                Ok(())
+            });
+            met
+        }
     };
     let error = met.expect_err("the key is held by an enclosing body");
     assert_eq!(error.kind(), ErrorKind::Reentered, "{inside:?}: {error}");
@@ -146,6 +155,7 @@ pub(super) async fn a21_a_job_that_meets_its_own_key_is_told_at_once(site: &Site
             Inside::Between,
             Inside::Recorded,
             Inside::Synchronous,
+            Inside::InAPhase,
         ] {
             let id = format!("{of}-{inside:?}");
             assert_eq!(executed(outer(w, &id, inside)).await, "done");
