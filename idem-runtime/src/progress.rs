@@ -1,4 +1,4 @@
-//! How far a job has come: the rows of its phases.
+//! How far a job has come: its row and those of its phases, as they are committed.
 
 use std::sync::Arc;
 
@@ -28,6 +28,15 @@ pub(crate) async fn with_phases(service: &Service, key: &Key, mut record: Record
 /// Whether a job's row has phases.
 pub(crate) async fn has_phases(service: &Service, key: &Key, record: &Record) -> Result<bool, Failure> {
     Ok(!with_phases(service, key, record.clone()).await?.phases.is_empty())
+}
+
+/// A row as it is committed, past all requests that wait for its key: they may wait for the caller.
+pub(crate) async fn look_aside(service: &Service, key: &Arc<str>) -> Result<Option<Record>, Failure> {
+    let (store, key) = (Arc::clone(service.store()), [Arc::clone(key)]);
+    let until = (!store.is_local()).then(|| service.patience(None).until);
+    let reading = async move { patiently(until, || store.read(&key)).await };
+    let rows = service.complete(reading).await?.map_err(Failure::Store)?.answer;
+    Ok(rows.into_iter().next().flatten())
 }
 
 async fn between(

@@ -102,6 +102,7 @@ phases! {
             a_phase_and_its_rows_appear_when_the_caller_commits
             a_phase_that_is_rolled_back_runs_again
             a_job_that_was_taken_over_commits_no_phase
+            a_phase_in_a_transaction_waits_for_nobody_who_waits_for_it
             phases_of_a_transactional_job_join_its_transaction
             a_phase_of_another_mode_is_refused_in_a_transactional_job
             a_phase_of_a_transactional_job_in_another_transaction_is_refused

@@ -15,7 +15,7 @@ use crate::{
     key::Key,
     outcome::Outcome,
     point::{Point, is_dead, reached},
-    progress::has_phases,
+    progress::{has_phases, look_aside},
     record::{self, Decision, Record, Standing, Status, Terms, micros},
     service::{Attempt, Failure, Patience, Service},
     store::{Answer, Audit, Insert, Moment, NewRow, Replace},
@@ -234,13 +234,13 @@ impl Call {
     }
 
     async fn read(&self) -> Result<Seen, Error> {
-        Ok(self.look_at(&self.stored).await?.map_or(Seen::Absent, Seen::Row))
+        let read = self.service().read(Arc::clone(&self.stored), self.patience()).await;
+        Ok(read.map_err(|failure| self.failed(failure))?.map_or(Seen::Absent, Seen::Row))
     }
 
     /// The row of a key as it is committed, whatever a caller's transaction sees.
-    pub(super) async fn look_at(&self, key: &Arc<str>) -> Result<Option<Box<Record>>, Error> {
-        let read = self.service().read(Arc::clone(key), self.patience()).await;
-        read.map_err(|failure| self.failed(failure))
+    pub(super) async fn look_aside(&self, key: &Arc<str>) -> Result<Option<Record>, Error> {
+        look_aside(self.service(), key).await.map_err(|failure| self.failed(failure))
     }
 
     async fn insert(&self) -> Result<Seen, Error> {

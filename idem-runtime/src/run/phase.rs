@@ -125,7 +125,7 @@ impl Call {
         let job = if shelter.is_inside() {
             transaction.read(key).await.map_err(|halt| self.halted(halt))?
         } else {
-            self.look_at(key).await?.map(|job| *job)
+            self.look_aside(key).await?
         };
         match job.filter(|job| job.is_of(&shelter.owner, shelter.whole.fence)) {
             Some(job) => {

@@ -127,10 +127,10 @@ impl Call {
         self.stand_under(transaction).await?;
         let mut claiming = Claiming::Absent(Box::new(self.first_claim()?));
         let mut committed =
-            if transaction.locks_what_it_meets() { self.look_at(&self.stored).await? } else { None };
+            if transaction.locks_what_it_meets() { self.look_aside(&self.stored).await? } else { None };
         for _ in 0..LOOKS {
             let answer = match committed.take() {
-                Some(record) => Answer::Found(record),
+                Some(record) => Answer::Found(Box::new(record)),
                 None => self.write(&claiming, transaction).await?,
             };
             let record = match answer {

@@ -1,7 +1,10 @@
 //! A phase in a transaction: of its own, which its job commits, or that of its job.
 
+use std::time::{Duration, Instant};
+
 use idem_runtime::{Error, ErrorKind, idempotent, phase};
 use sqlx::Transaction;
+use tokio::time::timeout;
 
 use crate::{
     cases::{
@@ -93,6 +96,47 @@ pub(crate) async fn a_job_that_was_taken_over_commits_no_phase(site: &Site) {
         let lost = late.await;
         assert!(matches!(&lost, Err(Fault::Idem(Error::ClaimLost { .. }))), "{lost:?}");
         stage.lacks("tx:1/reserve", "1").await;
+    }
+    plays!(site, case);
+}
+
+#[idempotent(key = "tx-crowd:<id>", stale_after = "2s", heartbeat = false, on_stale = "retry", idem = stage.w.idem)]
+async fn besieged<DB: Dialect>(stage: &Stage<'_, DB>, id: &str, gate: &Gate) -> Result<u32, Fault> {
+    let mut own = stage.begin().await;
+    let tx = &mut own;
+    gate.pass().await;
+    let reserved = phase!("reserve", mode = "transactional", tx = tx, async {
+        put::<DB>(&mut **tx, id).await.map_err(|error| Fault::own(&error.to_string()))?;
+        Ok(1)
+    });
+    own.commit().await.map_err(|error| Fault::own(&error.to_string()))?;
+    Ok(reserved)
+}
+
+pub(crate) async fn a_phase_in_a_transaction_waits_for_nobody_who_waits_for_it(site: &Site) {
+    /// How long the phase takes while other jobs, and then its own, ask for claims. On SQLite they are not written, and
+    /// are refused after a while each, until the transaction ends.
+    async fn besieged_for<DB: Dialect>(stage: &Stage<'_, DB>, id: &str) -> Duration {
+        let gate = Gate::new();
+        let mut holder = Box::pin(besieged(stage, id, &gate));
+        gate.stops(&mut holder).await;
+        let keys: Vec<_> = (0..20).map(|n| format!("{id}-{n}")).chain([id.to_owned()]).collect();
+        let mut others: Vec<_> = keys.iter().map(|key| Box::pin(besieged(stage, key, &gate))).collect();
+        for other in &mut others {
+            let _ = timeout(Duration::ZERO, other).await;
+        }
+        let begun = Instant::now();
+        gate.open();
+        assert_eq!(executed(holder).await, 1);
+        stage.holds(&format!("tx-crowd:{id}/reserve"), id).await;
+        begun.elapsed()
+    }
+    async fn case<DB: Dialect>(stage: &Stage<'_, DB>) {
+        let mut shortest = Duration::MAX; // the machine may be slow at times
+        for id in ["1", "2", "3"] {
+            shortest = shortest.min(besieged_for(stage, id).await);
+        }
+        assert!(shortest < Duration::from_millis(200), "{shortest:?}");
     }
     plays!(site, case);
 }
