@@ -2,9 +2,11 @@
 
 mod body;
 mod check;
+mod each;
 mod expand;
 mod name;
 mod options;
+mod probe;
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use syn::{

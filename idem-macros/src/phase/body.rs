@@ -1,6 +1,6 @@
 //! The body of a phase, kept as tokens: a block of its own future, or a closure where nothing waits.
 
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::quote;
 use syn::{
     Expr, Token,
@@ -146,6 +146,12 @@ fn block(input: ParseStream<'_>) -> syn::Result<Option<Group>> {
         TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Some(group),
         _ => None,
     })
+}
+
+/// A block with its braces in the expansion's context: inside of another one they would look needless.
+pub(super) fn ours(mut block: Group) -> Group {
+    block.set_span(block.span().resolved_at(Span::call_site()));
+    block
 }
 
 fn not_a_body(input: ParseStream<'_>) -> syn::Error {

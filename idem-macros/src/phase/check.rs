@@ -1,13 +1,9 @@
 //! The options against one another, against the mode and against the body.
 
 use proc_macro2::Ident;
-use quote::ToTokens;
 use syn::LitStr;
 
-use super::{
-    Body, Phase,
-    options::{Options, Probe},
-};
+use super::{Body, Phase, options::Options, probe::Probe};
 use crate::{
     args::{Arg, Duration, FieldPath, Mode, OnError, OnStale},
     errors::Errors,
@@ -112,20 +108,14 @@ fn check_body(options: &Options, body: &Body, errors: &mut Errors) {
         ));
     }
     let Some(Arg { value: OnStale::Probe(probe), .. }) = &options.on_stale else { return };
-    let (is_async, written) = match probe {
-        // It does not tell.
-        Probe::Path(_) => return,
-        Probe::Async(closure) => (true, closure.to_token_stream()),
-        Probe::Closure { is_async, written } => (*is_async, written.clone()),
-    };
-    let message = match body {
-        Body::Async { .. } if !is_async => {
+    let message = match (body, probe.is_async()) {
+        (Body::Async { .. }, Some(false)) => {
             "the probe of an asynchronous phase is awaited\nwrite `probe(async || …)`"
         }
-        Body::Sync { .. } if is_async => {
+        (Body::Sync { .. }, Some(true)) => {
             "the probe of a synchronous phase is called, and not awaited\nwrite `probe(|| …)`"
         }
         _ => return,
     };
-    errors.push(syn::Error::new_spanned(written, message));
+    errors.push(syn::Error::new_spanned(probe.written(), message));
 }

@@ -2,11 +2,10 @@
 //!
 //! Total: whatever can be wrong was found before.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote, quote_spanned};
-use syn::{Expr, ExprClosure, ExprPath, spanned::Spanned};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
 
-use super::{Body, check::Checked, options::Probe};
+use super::{Body, body::ours, check::Checked};
 use crate::{
     args::FieldPath,
     expand::{Setters, borrow, braced, classify, key_part, local, relocate},
@@ -116,7 +115,8 @@ impl<'a> Tokens<'a> {
             }
             (Body::Async { .. }, Some(probe)) => {
                 let finish = classified("phase_finish", "phase_finish_classified");
-                let (probe, unknown) = (self.asks(probe), self.unknown());
+                let unknown = local("__idem_unknown", *span);
+                let probe = probe.asks(&unknown);
                 quote_spanned! {*span=> {
                     let #unknown = #call.no_answer();
                     let #call = #krate::__private::admit(#call, #probe).await;
@@ -125,53 +125,13 @@ impl<'a> Tokens<'a> {
             }
             (Body::Sync { .. }, Some(probe)) => {
                 let finish = classified("finish_sync", "finish_sync_classified");
-                let probe = match probe {
-                    Probe::Path(path) => asks_sync(path),
-                    Probe::Async(closure) => closure.to_token_stream(),
-                    Probe::Closure { written, .. } => written.clone(),
-                };
+                let probe = probe.asks_at_once();
                 quote_spanned! {*span=> {
                     let #call = #krate::__private::admit_sync(#call, #probe);
                     #krate::__private::#finish(#call, #classify #body)
                 }}
             }
         }
-    }
-
-    /// The closure that asks. An edge makes the answer's type an expectation, as for the attribute's.
-    fn asks(&self, probe: &Probe) -> TokenStream {
-        let at = |span: Span| Span::call_site().located_at(span);
-        let edge = |span: Span| {
-            let (unknown, answer) = (self.unknown(), local("__idem_answer", span));
-            quote_spanned! {span=>
-                if let ::core::option::Option::Some(#answer) = #unknown() {
-                    return #answer;
-                }
-            }
-        };
-        match probe {
-            Probe::Path(path) => {
-                let span = at(path.span());
-                let edge = edge(span);
-                quote_spanned!(span=> async || { #edge #path().await })
-            }
-            Probe::Async(closure) => {
-                let span = at(closure.body.span());
-                let edge = edge(span);
-                let ExprClosure { attrs, asyncness, capture, body, .. } = closure;
-                let body: TokenStream = match &**body {
-                    Expr::Block(_) => body.to_token_stream().into_iter().map(outermost).collect(),
-                    body => body.to_token_stream(),
-                };
-                quote_spanned!(span=> #(#attrs)* #asyncness #capture || { #edge #body })
-            }
-            Probe::Closure { written, .. } => written.clone(),
-        }
-    }
-
-    /// What gives the answer its type.
-    fn unknown(&self) -> Ident {
-        local("__idem_unknown", self.span)
     }
 
     /// The three steps of a transactional phase. The body sees the transaction under the name it has. No lint wonders
@@ -240,23 +200,4 @@ impl<'a> Tokens<'a> {
     fn none(&self) -> Ident {
         local("__idem_none", self.span)
     }
-}
-
-/// `|| path()`.
-fn asks_sync(path: &ExprPath) -> TokenStream {
-    let span = Span::call_site().located_at(path.span());
-    quote_spanned!(span=> || #path())
-}
-
-fn outermost(token: TokenTree) -> TokenTree {
-    match token {
-        TokenTree::Group(group) => ours(group).into(),
-        token => token,
-    }
-}
-
-/// A block with its braces in the expansion's context: inside of another one they would look needless.
-fn ours(mut block: Group) -> Group {
-    block.set_span(block.span().resolved_at(Span::call_site()));
-    block
 }

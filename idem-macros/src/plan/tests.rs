@@ -314,7 +314,7 @@ fn a_faulty_phase_is_not_the_attributes_to_tell_of() {
     for phase in [
         r#"phase!("a", mode = "lock_frist", async { Ok(1) })"#,
         r#"phase!("a", mode = "lock_frist" || Ok(1))"#,
-        r#"phase!(A, async { Ok(1) })"#,
+        "phase!(A, async { Ok(1) })",
         "phase!()",
         "phase!(a, b, c)",
     ] {
