@@ -37,9 +37,14 @@ async fn send_password_reset(
     address: &str,
     post: &Post,
 ) -> anyhow::Result<()> {
-    post.outbox.send(address, user_id, reset_token_id).await?;
+    post.outbox.send(address, &subject(user_id, reset_token_id)).await?;
     post.crash.after(&format!("{address} has mail about {reset_token_id}")).await;
     Ok(())
+}
+
+/// What a mail is about.
+fn subject(user_id: u64, reset_token_id: Uuid) -> String {
+    format!("{user_id}'s password, with {reset_token_id}")
 }
 
 /// The outside world.
@@ -79,7 +84,8 @@ async fn run(command: &Command) -> anyhow::Result<ExitCode> {
     let terminal = Terminal::open();
     let deliveries: Deliveries<Job> =
         Deliveries::read(&command.options.deliveries(include_str!("data/resets.jsonl"))?);
-    let keys: BTreeSet<_> = deliveries.jobs().iter().map(|job| (job.user_id, job.reset_token_id)).collect();
+    let keys: BTreeSet<_> =
+        deliveries.jobs().iter().map(|job| subject(job.user_id, job.reset_token_id)).collect();
 
     let idem = Idem::from_env_or(DEFAULT_DATABASE).await?;
     idem.install()?;

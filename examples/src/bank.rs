@@ -1,14 +1,12 @@
 use std::future::Future;
 
-use idem_runtime::TransactDatabase;
 use sqlx::{MySql, Postgres, QueryBuilder, Sqlite, Transaction};
 use uuid::Uuid;
 
-/// A database that can keep the [books](crate::Books): what the bank writes there, in a transaction of its caller's.
-pub trait Bank: TransactDatabase {
-    /// How a transaction begins that will write.
-    const BEGIN: &'static str;
+use crate::Begin;
 
+/// A database that can keep the [books](crate::Books): what the bank writes there, in a transaction of its caller's.
+pub trait Bank: Begin {
     /// Opens an account.
     ///
     /// # Errors
@@ -34,10 +32,8 @@ pub trait Bank: TransactDatabase {
 }
 
 macro_rules! bank {
-    ($database:ty, $begin:literal) => {
+    ($database:ty) => {
         impl Bank for $database {
-            const BEGIN: &'static str = $begin;
-
             async fn open_account(
                 tx: &mut Transaction<'_, Self>,
                 account: i64,
@@ -68,7 +64,6 @@ macro_rules! bank {
     };
 }
 
-// SQLite has one writer at a time: who will write says so at the beginning.
-bank!(Sqlite, "BEGIN IMMEDIATE");
-bank!(Postgres, "BEGIN");
-bank!(MySql, "BEGIN");
+bank!(Sqlite);
+bank!(Postgres);
+bank!(MySql);

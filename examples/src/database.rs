@@ -1,6 +1,7 @@
 use std::env;
 
-use sqlx::{AnyConnection, Connection as _};
+use idem_runtime::TransactDatabase;
+use sqlx::{AnyConnection, Connection as _, MySql, Postgres, Sqlite};
 
 /// Where keys are kept unless `IDEM_DATABASE_URL` says otherwise.
 pub const DEFAULT_DATABASE: &str = "sqlite://idem.db";
@@ -9,6 +10,25 @@ pub const DEFAULT_DATABASE: &str = "sqlite://idem.db";
 #[must_use]
 pub fn database() -> String {
     env::var("IDEM_DATABASE_URL").unwrap_or_else(|_| DEFAULT_DATABASE.to_owned())
+}
+
+/// A database in whose transactions jobs run.
+pub trait Begin: TransactDatabase {
+    /// How a transaction begins that will write.
+    const BEGIN: &'static str;
+}
+
+// SQLite has one writer at a time: who will write says so at the beginning.
+impl Begin for Sqlite {
+    const BEGIN: &'static str = "BEGIN IMMEDIATE";
+}
+
+impl Begin for Postgres {
+    const BEGIN: &'static str = "BEGIN";
+}
+
+impl Begin for MySql {
+    const BEGIN: &'static str = "BEGIN";
 }
 
 /// A connection to that database, which has a table from then on for each name and its columns.

@@ -7,7 +7,6 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 /// The post office: a file to which every mail that was sent is appended. It knows nothing of keys.
 #[derive(Debug)]
@@ -16,8 +15,7 @@ pub struct Outbox(PathBuf);
 #[derive(Debug, Serialize, Deserialize)]
 struct Mail {
     to: String,
-    user_id: u64,
-    reset_token_id: Uuid,
+    about: String,
 }
 
 impl Outbox {
@@ -32,20 +30,21 @@ impl Outbox {
     /// # Errors
     ///
     /// The mail was not sent.
-    pub async fn send(&self, to: &str, user_id: u64, reset_token_id: Uuid) -> io::Result<()> {
-        tokio::time::sleep(Duration::from_millis(5 + user_id % 16)).await;
-        let mut line = serde_json::to_string(&Mail { to: to.to_owned(), user_id, reset_token_id })?;
+    pub async fn send(&self, to: &str, about: &str) -> io::Result<()> {
+        let letters = to.bytes().chain(about.bytes()).map(u64::from);
+        tokio::time::sleep(Duration::from_millis(5 + letters.sum::<u64>() % 16)).await;
+        let mut line = serde_json::to_string(&Mail { to: to.to_owned(), about: about.to_owned() })?;
         line.push('\n');
         // One write in append mode, so that mails of several processes do not mix.
         File::options().create(true).append(true).open(&self.0)?.write_all(line.as_bytes())
     }
 
-    /// How many mails were sent about these users' tokens, repeats included.
+    /// How many mails were sent about these things, repeats included.
     ///
     /// # Errors
     ///
     /// The file cannot be read as an outbox.
-    pub fn mails(&self, about: &BTreeSet<(u64, Uuid)>) -> io::Result<u64> {
+    pub fn mails(&self, about: &BTreeSet<String>) -> io::Result<u64> {
         let text = match fs::read_to_string(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
             text => text?,
@@ -53,7 +52,7 @@ impl Outbox {
         let mut mails = 0;
         for line in text.lines() {
             let mail: Mail = serde_json::from_str(line)?;
-            mails += u64::from(about.contains(&(mail.user_id, mail.reset_token_id)));
+            mails += u64::from(about.contains(&mail.about));
         }
         Ok(mails)
     }

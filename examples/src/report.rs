@@ -6,7 +6,7 @@ use std::{
 use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
-use crate::{Balance, Tally};
+use crate::{Balance, Inventory, Tally};
 
 /// How a run ended: what was delivered, and what happened in the outside world.
 #[derive(Debug)]
@@ -40,6 +40,25 @@ impl Report {
         ];
         let kept = after.is_right && after.sum == before.sum && after.postings == 2 * keys as u64;
         Self::new(tally, effects, keys, kept)
+    }
+
+    /// A run whose promise is one reservation and one charge for each order, and a mail: rather two than none.
+    /// `asked` says how often the provider was asked about a charge.
+    #[must_use]
+    pub fn of_orders(
+        tally: Tally,
+        inventory: &Inventory,
+        charges: u64,
+        asked: u64,
+        mails: u64,
+        orders: usize,
+    ) -> Self {
+        let reservations = inventory.reservations;
+        let effects =
+            vec![("reservations", reservations), ("charges", charges), ("asked", asked), ("mails", mails)];
+        let each = orders as u64;
+        let kept = inventory.is_right && reservations == each && charges == each && mails >= each;
+        Self::new(tally, effects, orders, kept)
     }
 
     fn new(tally: Tally, effects: Vec<(&'static str, u64)>, keys: usize, kept: bool) -> Self {
