@@ -142,13 +142,13 @@ fn each_file_that_a_document_links_exists() {
 
 #[test]
 fn the_readme_counts_the_deliveries() {
-    let deliveries = read("examples/data/deliveries.jsonl").lines().count();
-    assert!(read("README.md").contains(&format!("# {deliveries} deliveries of 80 charges")), "{deliveries}");
-    let deliveries = read("examples/data/transfers.jsonl").lines().count();
-    assert!(
-        read("README.md").contains(&format!("# {deliveries} deliveries of 250 transfers")),
-        "{deliveries}"
-    );
+    let readme = read("README.md");
+    for (file, jobs) in
+        [("deliveries", "80 charges"), ("orders", "40 orders"), ("transfers", "250 transfers")]
+    {
+        let deliveries = read(format!("examples/data/{file}.jsonl")).lines().count();
+        assert!(readme.contains(&format!("# {deliveries} deliveries of {jobs}")), "{deliveries} {jobs}");
+    }
 }
 
 #[test]

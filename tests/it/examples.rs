@@ -38,6 +38,8 @@ macro_rules! on_databases {
     };
 }
 
+mod order;
+
 on_databases! {
     a_second_run_executes_nothing
     a_key_whose_worker_died_is_charged_once_and_needs_review
