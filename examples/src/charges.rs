@@ -80,3 +80,23 @@ impl Charges {
 fn under(key: &str, bookings: Vec<Booking>) -> Option<Charge> {
     bookings.into_iter().find(|booking| booking.idempotency_key == key).map(|booking| booking.charge)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_charged_once_and_another_key_again() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let charges = Charges::at(folder.path().join("charges.jsonl"));
+        let first = charges.book("a", 1001, 2400)?;
+        assert_eq!(charges.book("a", 1001, 2400)?, first);
+        assert_eq!(charges.find("a")?, Some(first));
+        assert_eq!(charges.find("b")?, None);
+        assert_eq!(charges.count(&BTreeSet::from([1001]))?, 1);
+        charges.book("b", 1001, 2400)?;
+        assert_eq!(charges.count(&BTreeSet::from([1001]))?, 2);
+        assert_eq!(charges.count(&BTreeSet::from([1002]))?, 0);
+        Ok(())
+    }
+}

@@ -106,3 +106,74 @@ impl Counter {
 fn response(status: &str, body: Vec<u8>) -> Message {
     Message::new(format!("HTTP/1.1 {status}"), body)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+
+    const CHARGE: &str = "POST /charges HTTP/1.1";
+
+    /// What a customer is answered who asks for this, or has left before the answer.
+    async fn ask(counter: &Arc<Counter>, request: Message, has_left: bool) -> io::Result<Option<Message>> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let mut customer = TcpStream::connect(listener.local_addr()?).await?;
+        request.send(&mut customer).await?;
+        let (stream, _) = listener.accept().await?;
+        let customer = if has_left { None } else { Some(customer) };
+        Arc::clone(counter).attend(stream).await;
+        match customer {
+            Some(mut customer) => Message::receive(&mut customer).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn charge(key: &str) -> Message {
+        let body = json!({ "order": 1001, "cents": 2400 }).to_string().into_bytes();
+        Message::new(CHARGE.to_owned(), body).with("Idempotency-Key", key)
+    }
+
+    fn find(key: &str) -> Message {
+        Message::new(format!("GET /charges/{key} HTTP/1.1"), Vec::new())
+    }
+
+    #[tokio::test]
+    async fn a_charge_is_booked_whose_customer_has_left_or_whose_reply_gets_lost() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let charges = Charges::at(folder.path().join("charges.jsonl"));
+        let counter = Arc::new(Counter { charges, replies_to_lose: AtomicU64::new(1) });
+        let lost = ask(&counter, charge("a"), false).await.expect_err("no answer");
+        assert_eq!(lost.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(ask(&counter, charge("b"), true).await?.is_none());
+        for key in ["a", "b"] {
+            let found = ask(&counter, find(key), false).await?.expect("an answer");
+            let repeat = ask(&counter, charge(key), false).await?.expect("an answer");
+            assert_eq!([&found.start, &repeat.start], ["HTTP/1.1 200 OK"; 2]);
+            assert_eq!(found.body, repeat.body);
+        }
+        assert_eq!(counter.charges.count(&BTreeSet::from([1001]))?, 2);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn what_is_no_charge_is_not_booked() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let charges = Charges::at(folder.path().join("charges.jsonl"));
+        let counter = Arc::new(Counter { charges, replies_to_lose: AtomicU64::new(0) });
+        let without_key = Message::new(CHARGE.to_owned(), charge("a").body);
+        let without_body = Message::new(CHARGE.to_owned(), Vec::new()).with("Idempotency-Key", "a");
+        for (request, status) in [
+            (without_key, "400 Bad Request"),
+            (without_body, "400 Bad Request"),
+            (find("a"), "404 Not Found"),
+        ] {
+            let answer = ask(&counter, request, false).await?.expect("an answer");
+            assert_eq!(answer.start, format!("HTTP/1.1 {status}"));
+        }
+        assert_eq!(counter.charges.count(&BTreeSet::from([1001]))?, 0);
+        Ok(())
+    }
+}
