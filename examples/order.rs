@@ -42,14 +42,15 @@ use sqlx::{Database, MySql, Pool, Postgres, Sqlite, Transaction, pool::PoolOptio
 #[idempotent(key = "order:<order.id>", on_stale = "retry", stale_after = "2s", fingerprint = (order.cents))]
 async fn fulfil<DB: Stock>(order: &Order, shop: &Shop<DB>) -> anyhow::Result<Charge> {
     // Rows of the keys' own database: they and the phase's key are committed together, before the next phase begins.
-    let mut tx = shop.pool.begin_with(DB::BEGIN).await?;
+    let mut transaction = shop.pool.begin_with(DB::BEGIN).await?;
+    let tx = &mut transaction;
     phase!("reserve", mode = "transactional", tx = tx, async {
         let there = DB::reserve(tx, order.id.into(), &order.article, order.pieces.into()).await?;
         anyhow::ensure!(there, "there are no {} pieces of {}", order.pieces, order.article);
         shop.reached(Point::Reserve, order);
         Ok(())
     });
-    tx.commit().await?;
+    transaction.commit().await?;
     shop.reached(Point::AfterReserve, order);
 
     // Twice is worse. Nobody here knows whether a charge happened whose worker died or whose reply was lost, but the
