@@ -20,8 +20,9 @@ use crate::call::{Call, none};
 ///
 /// The name comes first: a string literal of lower-case letters, digits, `-` and `_`, which stands in the key of the
 /// phase behind that of its job: `checkout:42/charge`. The body comes last: an `async` block, or in a synchronous job a
-/// closure without parameters. It gives a `Result`. The `Ok` is the value of the macro; the `Err` leaves the function
-/// that the macro stands in, as `?` would have it. Between them stand options, which mean what they mean for a job:
+/// closure without parameters. It gives a `Result`. The `Ok` is the value of the macro; the `Err`, of the function's own
+/// error type, leaves the function that the macro stands in. Between them stand options, which mean what they mean for a
+/// job:
 ///
 /// | option | values | default |
 /// | --- | --- | --- |

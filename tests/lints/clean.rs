@@ -385,7 +385,7 @@ const fn none() -> Probe<u64> {
 /// When it is refused.
 #[idempotent(key = "clean:posts:<id>", mode = "transactional")]
 pub async fn posts<X: Transact>(id: u64, tx: &mut X) -> Result<u64, Error> {
-    phase!("first", mode = "transactional", tx = tx, async { return Ok(size_of_val(tx)) });
+    phase!("first", mode = "transactional", tx = tx, async move { return Ok(size_of_val(tx)) });
     phase!("second", mode = "transactional", tx = tx, on_error = judge, async { return Ok(()) });
     return Ok(id);
 }
