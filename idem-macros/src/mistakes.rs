@@ -206,6 +206,8 @@ fn one_mistake_of_a_phase_is_one_error() {
         r#""charge", |a, b| Ok(1)"#,
         r#"format!("{a}-{b}", a, b), async { Ok(1) }"#,
         r#"async { Ok(1) }, "charge""#,
+        r#"mode = "record_after", "charge", async { Ok(1) }"#,
+        r#""charge", || f::<A, B>(1), mode = "record_after""#,
     ] {
         let errors = phase(&tokens(written)).matches("compile_error").count();
         assert_eq!(errors, 1, "{written}");
