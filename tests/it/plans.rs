@@ -117,7 +117,8 @@ async fn use_phases(store: &dyn Store, name: &str) -> Vec<(&'static str, Duratio
         let ending = Ending::Completed { result: None, ttl: is_purged.then_some(Duration::ZERO) };
         let finish = Finish { key: key.clone(), owner: OWNER.to_owned(), fence, ending };
         store.finish(&[finish]).await.expect("an answer");
-        let version = store.read(&[key.clone()]).await.expect("rows")[0].as_ref().expect("a row").version();
+        let version =
+            store.read(std::slice::from_ref(&key)).await.expect("rows")[0].as_ref().expect("a row").version();
         lap("finish a job with phases");
         if is_purged {
             assert_eq!(store.purge(10).await.expect("a number"), 1);

@@ -1,6 +1,10 @@
 //! Rows of phases: written under the claim of their job, and found behind it in the order of keys.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use idem_runtime::{
     TransactDatabase,
@@ -146,7 +150,7 @@ pub(super) async fn a_phase_that_is_there_is_found(s: &Subject) {
     assert_eq!(at_rest(found(send(s, &late).await)), charge);
     assert_eq!(at_rest(s.row("billing:1/charge").await), charge);
 
-    let absent = rows::takeover(&changed(&charge, |row| row.key = "billing:1/mail".to_owned()), 3);
+    let absent = rows::takeover(&changed(&charge, |row| row.key.replace_range(.., "billing:1/mail")), 3);
     assert_eq!(send(s, &replace(&job, absent)).await, Answer::Gone);
     let absent = finish(&job, "mail", 1, job.fence, rows::completed(None));
     assert_eq!(send(s, &absent).await, Answer::Gone);
@@ -291,13 +295,13 @@ pub(super) async fn endings_alone_count_once_a_person_has_released_the_key(s: &S
         match send(s, write).await {
             Answer::Written { .. } => counted.push(write.status()),
             Answer::Gone => assert_eq!(write.status(), Status::Processing, "{write:?}"),
-            other => panic!("{other:?}"),
+            Answer::Found(row) => panic!("{row:?}"),
         }
         assert_eq!(at_rest(s.row(&key).await), before, "the key stays free");
         at += 1;
     }
-    use Status::{Completed, Failed, NeedsReview, Released};
-    assert_eq!(counted, [Completed, NeedsReview, Completed, Failed, Released]);
+    let words: Vec<_> = counted.iter().map(Status::as_str).collect();
+    assert_eq!(words, ["completed", "needs_review", "completed", "failed", "released"]);
 }
 
 pub(super) async fn a_lost_reply_of_a_phase_is_recognised(s: &Subject) {
@@ -370,6 +374,9 @@ pub(super) async fn a_superseded_phase_does_not_hinder_its_batch_mates(s: &Subje
     }
 }
 
+/// Whether it was a phase that was to end, and the answer.
+type Contender = Pin<Box<dyn Future<Output = (bool, Answer)> + Send>>;
+
 pub(super) async fn a_takeover_and_a_phases_end_have_one_winner(s: &Subject) {
     for n in 0..40 {
         let key = format!("billing:{n}");
@@ -378,7 +385,7 @@ pub(super) async fn a_takeover_and_a_phases_end_have_one_winner(s: &Subject) {
         let takeover = rows::takeover(&s.row(&key).await, 2);
         let ended = [finish(&job, "x", 1, job.fence, rows::completed(Some("1")))];
         let (store, another) = (s.store.clone(), s.another());
-        let contenders: [std::pin::Pin<Box<dyn Future<Output = (bool, Answer)> + Send>>; 2] = [
+        let contenders: [Contender; 2] = [
             Box::pin(async move { (true, answered(|| store.phase(&ended)).await.remove(0)) }),
             Box::pin(async move { (false, answered(|| another.replace(&takeover)).await) }),
         ];
@@ -542,7 +549,7 @@ pub(super) async fn a_transaction_waits_shortly_for_the_row_of_its_job(s: &Subje
     let other = s.another_hand().await;
     other.execute("BEGIN").await;
     other.execute("SELECT \"key\" FROM idempotency_keys WHERE \"key\" = 'billing:1' FOR UPDATE").await;
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let halt = stands(s, &job, false).await.expect_err("the row is locked");
     assert!(halt.contains("Locked"), "{halt}");
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     record::{Record, Status},
     store::{
-        Answer, PhaseDeed, PhaseWrite, StoreError,
+        Answer, NewRow, PhaseDeed, PhaseWrite, StoreError,
         sql::{ATTEMPTS, Batch, Cells, NewRowParams, Outcome, RenewParams, bind_row, record},
     },
 };
@@ -102,15 +102,11 @@ async fn write_one(
     let (statement, fence) = match &write.deed {
         PhaseDeed::Finish(finish) => (finish_statement(&sql.finish_one, finish), finish.fence_after()),
         PhaseDeed::Insert(insert) => {
-            let row = NewRowParams::of(&insert.key, &insert.row);
-            let row =
-                NewRowParams { fingerprint: Some(birth(connection, sql, job.key).await?.into()), ..row };
+            let row = row_of(connection, sql, job.key, &insert.key, &insert.row).await?;
             (insert_row(&sql.phase_insert, insert, row, job.fence), job.fence)
         }
         PhaseDeed::Replace(replace) => {
-            let row = NewRowParams::of(&replace.key, &replace.row);
-            let row =
-                NewRowParams { fingerprint: Some(birth(connection, sql, job.key).await?.into()), ..row };
+            let row = row_of(connection, sql, job.key, &replace.key, &replace.row).await?;
             let statement = bind_row(sqlx::query(sql.replacing_phase(replace)), row).bind(job.fence);
             (bind_rest(statement, replace), job.fence.max(replace.expected.fence))
         }
@@ -131,9 +127,17 @@ async fn write_one(
     Ok(Outcome::Written(fence))
 }
 
-/// The birth of a job's row, which is locked.
-async fn birth(connection: &mut MySqlConnection, sql: &Statements, job: &str) -> Result<String, sqlx::Error> {
-    sqlx::query(&sql.birth).bind(job.to_owned()).fetch_one(connection).await?.try_get(0)
+/// A phase's row, with the birth of its job's row, which is locked.
+async fn row_of<'a>(
+    connection: &mut MySqlConnection,
+    sql: &Statements,
+    job: &str,
+    key: &'a str,
+    row: &'a NewRow,
+) -> Result<NewRowParams<'a>, sqlx::Error> {
+    let birth: String =
+        sqlx::query(&sql.birth).bind(job.to_owned()).fetch_one(connection).await?.try_get(0)?;
+    Ok(NewRowParams { fingerprint: Some(birth.into()), ..NewRowParams::of(key, row) })
 }
 
 fn read_record(row: &MySqlRow) -> Result<Record, StoreError> {
