@@ -10,6 +10,7 @@
 mod answer;
 mod apart;
 mod jobs;
+mod phases;
 mod play;
 mod stop;
 mod table;

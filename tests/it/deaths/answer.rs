@@ -27,14 +27,22 @@ impl Answer {
             (Ok(_), Some(Outcome::TookOver)) => Self::TakesOver,
             (Ok(_), Some(Outcome::Replayed)) => Self::Replays,
             (Err(Fault::Own(_)), Some(Outcome::BodyFailed)) => Self::Fails,
-            (Err(Fault::Idem(error)), Some(Outcome::Refused(kind))) if error.kind() == kind => match kind {
-                ErrorKind::InProgress => Self::InProgress,
-                ErrorKind::NeedsReview => Self::NeedsReview,
-                ErrorKind::PreviouslyFailed => Self::PreviouslyFailed,
-                ErrorKind::ClaimLost => Self::ClaimLost,
-                _ => panic!("{result:?}"),
-            },
+            (Err(Fault::Idem(error)), Some(Outcome::Refused(kind))) if error.kind() == kind => {
+                Self::refused(kind)
+            }
+            // The error of a phase, which left the body.
+            (Err(Fault::Idem(error)), Some(Outcome::BodyFailed)) => Self::refused(error.kind()),
             _ => panic!("{outcome:?}: {result:?}"),
+        }
+    }
+
+    fn refused(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::InProgress => Self::InProgress,
+            ErrorKind::NeedsReview => Self::NeedsReview,
+            ErrorKind::PreviouslyFailed => Self::PreviouslyFailed,
+            ErrorKind::ClaimLost => Self::ClaimLost,
+            _ => panic!("{kind:?}"),
         }
     }
 

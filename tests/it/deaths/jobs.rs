@@ -6,7 +6,10 @@ use idem_runtime::{Outcome, current, idempotent, with_outcome, with_outcome_sync
 use idem_tests::Backend;
 use sqlx::{MySql, Postgres, Sqlite, Transaction};
 
-use super::stop::{Stop, here};
+use super::{
+    phases,
+    stop::{Stop, here},
+};
 use crate::{
     cases::{call::Fault, site::Worker},
     transact::{dialect::Dialect, stage::put},
@@ -27,6 +30,12 @@ pub(super) enum Job {
     AfterRecord,
     Inside,
     InsideRecord,
+    /// Its phase is of the policy that it names.
+    PhaseAlert,
+    PhaseProbe,
+    PhaseRetry,
+    PhaseAfter,
+    PhaseInside,
 }
 
 /// How a body ends that comes to its end.
@@ -58,6 +67,11 @@ impl Job {
         Self::AfterRecord,
         Self::Inside,
         Self::InsideRecord,
+        Self::PhaseAlert,
+        Self::PhaseProbe,
+        Self::PhaseRetry,
+        Self::PhaseAfter,
+        Self::PhaseInside,
     ];
 
     /// The key of a call.
@@ -75,12 +89,30 @@ impl Job {
             Self::AfterRecord => "deaths-after-record",
             Self::Inside => "deaths-inside",
             Self::InsideRecord => "deaths-inside-record",
+            Self::PhaseAlert => "deaths-phase-alert",
+            Self::PhaseProbe => "deaths-phase-probe",
+            Self::PhaseRetry => "deaths-phase-retry",
+            Self::PhaseAfter => "deaths-phase-after",
+            Self::PhaseInside => "deaths-phase-inside",
         };
         format!("{head}:{id}")
     }
 
+    /// The phase of a call, where it is one of phases.
+    pub(super) fn phase(self, id: &str) -> Option<String> {
+        self.is_phased().then(|| format!("{}/act", self.key(id)))
+    }
+
+    pub(super) fn is_phased(self) -> bool {
+        matches!(
+            self,
+            Self::PhaseAlert | Self::PhaseProbe | Self::PhaseRetry | Self::PhaseAfter | Self::PhaseInside
+        )
+    }
+
+    /// Whether its effect is a row of the same database.
     pub(super) fn is_transactional(self) -> bool {
-        matches!(self, Self::Inside | Self::InsideRecord)
+        matches!(self, Self::Inside | Self::InsideRecord | Self::PhaseInside)
     }
 
     /// Delivers it, in a transaction of its own where it wants one.
@@ -103,6 +135,16 @@ impl Job {
                 Backend::Postgres => self.inside::<Postgres>(call).await,
                 Backend::Mysql => self.inside::<MySql>(call).await,
             },
+            Self::PhaseAlert => with_outcome(phases::alert(w, id, call)).await,
+            Self::PhaseProbe => with_outcome(phases::probe(w, id, call)).await,
+            Self::PhaseRetry => with_outcome(phases::retry(w, id, call)).await,
+            Self::PhaseAfter => with_outcome(phases::after(w, id, call)).await,
+            Self::PhaseInside => match call.backend {
+                Backend::Memory => panic!("no transaction is open in memory"),
+                Backend::Sqlite => phase_inside::<Sqlite>(call).await,
+                Backend::Postgres => phase_inside::<Postgres>(call).await,
+                Backend::Mysql => phase_inside::<MySql>(call).await,
+            },
         }
     }
 
@@ -120,6 +162,11 @@ impl Job {
     }
 }
 
+async fn phase_inside<DB: Dialect>(call: Call<'_>) -> (Result<String, Fault>, Option<Outcome>) {
+    let mut connection = DB::connect(call.url).await;
+    with_outcome(phases::inside::<DB>(call.w, &mut connection, call.id, call)).await
+}
+
 /// One delivery.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
@@ -134,7 +181,7 @@ pub(super) struct Call<'a> {
 
 impl Call<'_> {
     /// The body's first half.
-    fn begins(self) -> Result<(), Fault> {
+    pub(super) fn begins(self) -> Result<(), Fault> {
         here(Stop::BeforeEffect);
         if self.ends == Ends::Early {
             return Err(Fault::own(DOWN));
@@ -145,12 +192,12 @@ impl Call<'_> {
     }
 
     /// The second one.
-    fn ends(self) -> Result<String, Fault> {
+    pub(super) fn ends(self) -> Result<String, Fault> {
         here(Stop::AfterEffect);
         if self.ends == Ends::Badly { Err(Fault::own(DOWN)) } else { Ok(self.name.to_owned()) }
     }
 
-    fn runs(self) -> Result<String, Fault> {
+    pub(super) fn runs(self) -> Result<String, Fault> {
         self.begins()?;
         self.ends()
     }

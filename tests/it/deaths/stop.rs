@@ -8,7 +8,8 @@ use std::{
 use idem_runtime::testing::Point;
 use idem_tests::child::Parent;
 
-/// A point of a call: one of the runtime's, or one of the body's or the caller's own.
+/// A point of a call: one of the runtime's, or one of the body's or the caller's own. A job of phases comes by some of
+/// them once for itself and once for each of its two phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     BeforeClaim,
@@ -23,6 +24,18 @@ pub(super) enum Stop {
     AfterCommit,
     Flagged,
     Told,
+    BeforePhase,
+    PhaseWritten,
+    PhaseClaimed,
+    ProbeAnswered,
+    BeforePhaseEffect,
+    AfterPhaseEffect,
+    PhaseReturned,
+    PhaseEnding,
+    PhaseEnded,
+    BetweenPhases,
+    JobReturned,
+    JobEnding,
 }
 
 /// Names the point at which a child stops.
@@ -37,6 +50,7 @@ impl Stop {
             Point::BeforeClaim => Self::BeforeClaim,
             Point::ClaimWritten => Self::ClaimWritten,
             Point::Claimed => Self::Claimed,
+            Point::ProbeAnswered => Self::ProbeAnswered,
             Point::BodyReturned => Self::BodyReturned,
             Point::EndingWritten => Self::EndingWritten,
             Point::Ended => Self::Ended,
@@ -44,6 +58,23 @@ impl Stop {
             Point::Told => Self::Told,
             _ => return None,
         })
+    }
+
+    /// The point that it is, and how often a process comes by there before.
+    pub(super) const fn place(self) -> (Self, usize) {
+        match self {
+            Self::BeforePhase => (Self::BeforeClaim, 1),
+            Self::PhaseWritten => (Self::ClaimWritten, 1),
+            Self::PhaseClaimed => (Self::Claimed, 1),
+            Self::BeforePhaseEffect => (Self::BeforeEffect, 0),
+            Self::AfterPhaseEffect => (Self::AfterEffect, 0),
+            Self::PhaseReturned => (Self::BodyReturned, 0),
+            Self::PhaseEnding => (Self::EndingWritten, 0),
+            Self::PhaseEnded => (Self::Ended, 0),
+            Self::JobReturned => (Self::BodyReturned, 2),
+            Self::JobEnding => (Self::EndingWritten, 2),
+            itself => (itself, 0),
+        }
     }
 
     /// Where a process is then, as the document says it.
@@ -61,6 +92,18 @@ impl Stop {
             Self::AfterCommit => "after the commit",
             Self::Flagged => "when the key needs review, before a person is told",
             Self::Told => "when a person was told, before the row says so",
+            Self::BeforePhase => "before it asks for the phase",
+            Self::PhaseWritten => "when the phase's claim is written, before it hears of it",
+            Self::PhaseClaimed => "before it enters the phase",
+            Self::ProbeAnswered => "when the probe has answered, before anything came of it",
+            Self::BeforePhaseEffect => "in the phase, before its effect",
+            Self::AfterPhaseEffect => "in the phase, after its effect",
+            Self::PhaseReturned => "after the phase, before its end is written",
+            Self::PhaseEnding => "when the phase's end is written, before it hears of it",
+            Self::PhaseEnded => "before its job hears of the phase's end",
+            Self::BetweenPhases => "between this phase and the next",
+            Self::JobReturned => "after the last phase, before the job's end is written",
+            Self::JobEnding => "when the job's end is written, before it hears of it",
         }
     }
 }

@@ -6,6 +6,7 @@ use super::{
     GROUPS,
     answer::Answer,
     jobs::{Ends, Job},
+    phases,
     stop::Stop,
 };
 
@@ -50,7 +51,7 @@ macro_rules! lines {
     ($($group:ident $job:ident $ends:ident $before:ident $title:literal {
         $($line:ident $stop:ident: $($answer:ident),+ => $ran:literal $effects:literal $status:ident $attempt:literal $($error:literal)?;)+
     })+) => {
-        const GROUPS: &[Group] = &[$(
+        pub(in $crate::deaths) const GROUPS: &[Group] = &[$(
             Group::new(stringify!($group), $job, $ends, $before, $title, &[$(
                 Line::new(
                     stringify!($line),
@@ -77,7 +78,8 @@ macro_rules! on {
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $line() {
                     let on = idem_tests::Backend::$backend;
-                    $crate::deaths::play::plays(on, stringify!($group), stringify!($line)).await;
+                    let line = (stringify!($group), stringify!($line));
+                    $crate::deaths::play::plays(on, super::super::GROUPS, line).await;
                 }
             )+}
         )+}
@@ -116,10 +118,11 @@ impl Group {
         for line in self.lines {
             let [at_once, later, again] = line.deliveries().map(Answer::phrase);
             let itself = line.own_answer().map_or_else(String::new, |own| format!(" {} |", own.own_phrase()));
+            let module = if self.job.is_phased() { "deaths::phases" } else { "deaths" };
             let ran = if self.job.is_transactional() { format!("{} | ", line.ran) } else { String::new() };
             let _ = writeln!(
                 text,
-                "| {} | {at_once} | {later} |{itself} {again} | {ran}{} | `deaths::*::{}::{}` |",
+                "| {} | {at_once} | {later} |{itself} {again} | {ran}{} | `{module}::*::{}::{}` |",
                 line.stop.phrase(),
                 line.effects,
                 self.name,
@@ -156,25 +159,30 @@ impl Line {
 }
 
 /// A line by its names.
-pub(super) fn line(group: &str, line: &str) -> (&'static Group, &'static Line) {
-    let group = GROUPS.iter().find(|one| one.name == group).expect("a group of the table");
+pub(super) fn line(groups: &'static [Group], (group, line): (&str, &str)) -> (&'static Group, &'static Line) {
+    let group = groups.iter().find(|one| one.name == group).expect("a group of the table");
     (group, group.lines.iter().find(|one| one.name == line).expect("a line of the group"))
+}
+
+fn groups() -> impl Iterator<Item = &'static Group> {
+    GROUPS.iter().chain(phases::GROUPS)
 }
 
 #[test]
 fn the_document_shows_the_table() {
     let document = include_str!("../../../docs/guarantees.md");
     let count = |stopped| -> usize {
-        let groups = GROUPS.iter().filter(|group| group.is_stopped() == stopped);
+        let groups = groups().filter(|group| group.is_stopped() == stopped);
         groups.map(|group| group.lines.len()).sum()
     };
     let counted = format!("{} points of death and {} of standing still", count(false), count(true));
     eprintln!("{counted}, each on three databases");
-    let shown = GROUPS.iter().map(Group::shown);
+    let shown = groups().map(Group::shown);
     let missing: Vec<_> = shown.filter(|shown| !document.contains(shown)).collect();
     assert!(missing.is_empty(), "docs/guarantees.md does not show\n\n{}", missing.join("\n"));
     assert!(document.contains(&counted), "docs/guarantees.md does not speak of {counted}");
     let lines = count(false) + count(true);
-    let named = document.matches("| `deaths::*::").count();
+    let matches = |lines: &str| document.matches(lines).count();
+    let named = matches("| `deaths::*::") + matches("| `deaths::phases::*::");
     assert_eq!(named, lines, "docs/guarantees.md shows lines that are none");
 }

@@ -8,7 +8,7 @@ use idem_tests::{Backend, Child, Ledger, child::Parent};
 use super::{
     answer::Answer,
     jobs::{Call, Ends, Job, parsed},
-    stop::{STOP, Stop, watch},
+    stop::{SPARED, STOP, Stop, watch},
 };
 use crate::cases::site::{Site, URL, Worker};
 
@@ -21,8 +21,10 @@ const NAME: &str = "IDEM_DEATHS_NAME";
 pub(super) fn stopped_at(site: &Site, job: Job, ends: Ends, stop: Stop, id: &str, name: &str) -> Child {
     let mut command = site.child("deaths::worker::delivers");
     command.env(JOB, format!("{job:?}")).env(ENDS, format!("{ends:?}")).env(ID, id).env(NAME, name);
-    let mut child = Child::spawn(command.env(STOP, format!("{stop:?}")));
-    assert_eq!(child.expect("at"), format!("{stop:?}"));
+    let (place, spared) = stop.place();
+    command.env(STOP, format!("{place:?}")).env(SPARED, spared.to_string());
+    let mut child = Child::spawn(&mut command);
+    assert_eq!(child.expect("at"), format!("{place:?}"));
     child
 }
 
