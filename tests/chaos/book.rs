@@ -28,6 +28,54 @@ pub(crate) enum Step {
     Begin,
     /// It had its effect.
     Effect,
+    /// A phase had its effect.
+    Phase(Phase),
+}
+
+/// A phase of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Charge,
+    Reserve,
+    Receipt,
+}
+
+impl Phase {
+    pub(crate) const ALL: [Phase; 3] = [Phase::Charge, Phase::Reserve, Phase::Receipt];
+
+    /// As its row's key ends.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Phase::Charge => "charge",
+            Phase::Reserve => "reserve",
+            Phase::Receipt => "receipt",
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Step::Begin => "Begin",
+            Step::Effect => "Effect",
+            Step::Phase(phase) => phase.name(),
+        })
+    }
+}
+
+impl FromStr for Step {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "Begin" => Ok(Step::Begin),
+            "Effect" => Ok(Step::Effect),
+            _ => {
+                let phase = Phase::ALL.into_iter().find(|phase| phase.name() == word);
+                phase.map(Step::Phase).ok_or_else(|| format!("{word:?} tells of nothing that we know"))
+            }
+        }
+    }
 }
 
 impl Line {
@@ -41,7 +89,7 @@ impl Line {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Line { step, key, delivery, pid, attempt, fence, at } = self;
-        write!(f, "{step:?} {key} {delivery} {pid} {attempt} {fence} {at}")
+        write!(f, "{step} {key} {delivery} {pid} {attempt} {fence} {at}")
     }
 }
 
@@ -54,11 +102,7 @@ impl FromStr for Line {
         };
         let number = |error| format!("{line:?}: {error}");
         Ok(Line {
-            step: match step {
-                "Begin" => Step::Begin,
-                "Effect" => Step::Effect,
-                _ => return Err(format!("{line:?} tells of nothing that we know")),
-            },
+            step: step.parse()?,
             key: key.parse()?,
             delivery: delivery.parse().map_err(number)?,
             pid: pid.parse().map_err(number)?,
@@ -76,11 +120,12 @@ pub(crate) struct Book {
     read: u64,
     begins: BTreeMap<Key, Vec<Line>>,
     effects: BTreeMap<Key, Vec<Line>>,
+    phases: BTreeMap<Key, Vec<Line>>,
 }
 
 impl Book {
     pub(crate) fn at(path: PathBuf) -> Book {
-        Book { path, read: 0, begins: BTreeMap::new(), effects: BTreeMap::new() }
+        Book { path, read: 0, begins: BTreeMap::new(), effects: BTreeMap::new(), phases: BTreeMap::new() }
     }
 
     /// One with these lines, and no more to read.
@@ -109,6 +154,7 @@ impl Book {
         let lines = match line.step {
             Step::Begin => &mut self.begins,
             Step::Effect => &mut self.effects,
+            Step::Phase(_) => &mut self.phases,
         };
         lines.entry(line.key).or_default().push(line);
     }
@@ -121,7 +167,12 @@ impl Book {
         self.effects.get(&key).map_or(&[], Vec::as_slice)
     }
 
+    /// The effects of the key's phases.
+    pub(crate) fn phases(&self, key: Key) -> &[Line] {
+        self.phases.get(&key).map_or(&[], Vec::as_slice)
+    }
+
     pub(crate) fn all(&self) -> impl Iterator<Item = &Line> {
-        self.begins.values().chain(self.effects.values()).flatten()
+        self.begins.values().chain(self.effects.values()).chain(self.phases.values()).flatten()
     }
 }

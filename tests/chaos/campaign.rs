@@ -17,8 +17,9 @@ use crate::{
     check::{self, Evidence},
     crew::Worker,
     delivery::{Answer, Delivery},
-    history::{Became, Event, History, Verdict},
+    history::{About, Became, Event, History, Verdict},
     key::Key,
+    order,
     person::Person,
     plan::{Ending, Harm, Harms, Restarts},
     queue::Queue,
@@ -56,6 +57,7 @@ pub(crate) enum News {
     },
     Judged {
         key: Key,
+        about: About,
         verdict: Verdict,
         became: Became,
     },
@@ -98,7 +100,8 @@ pub(crate) fn run(parent: Parent, settings: Settings) {
         rows.entry(job).or_default().push(delivery);
     }
     let unclosed = queue.unclosed().collect();
-    let evidence = Evidence { history: &history, book: &book, rows: &rows, unclosed };
+    let orders = runtime.block_on(order::read(database.url(), &history));
+    let evidence = Evidence { history: &history, book: &book, rows: &rows, orders: &orders, unclosed };
     let violations = check::violations(&evidence);
     let report = Report::of(&settings, &evidence, violations.len());
     check::print(&evidence, &violations);
@@ -215,8 +218,8 @@ impl Campaign {
             }
             // Of a process that is dead, or of what was asked for and has nothing to follow.
             News::Ready { .. } | News::Answered { .. } | News::Died { .. } | News::ServerEnded => {}
-            News::Judged { key, verdict, became } => {
-                self.history.note(Event::Judged { key, verdict, became });
+            News::Judged { key, about, verdict, became } => {
+                self.history.note(Event::Judged { key, about, verdict, became });
             }
             News::ServerIsBack => {
                 self.history.note(Event::ServerIsBack);

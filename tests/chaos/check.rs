@@ -1,6 +1,7 @@
 //! What was promised, looked for in what happened.
 
 mod laws;
+mod phases;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use crate::{
     book::{Book, Line},
     history::{Entry, History},
     key::{Key, Kind},
+    order::PhaseRow,
 };
 
 /// All that is known of a run.
@@ -22,6 +24,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) book: &'a Book,
     /// The deliveries that wrote a row, by the number of the transactional job.
     pub(crate) rows: &'a BTreeMap<u64, Vec<u64>>,
+    /// The rows of the phases of each order.
+    pub(crate) orders: &'a BTreeMap<Key, Vec<PhaseRow>>,
     /// Keys that came to no end.
     pub(crate) unclosed: BTreeSet<Key>,
 }
@@ -76,6 +80,14 @@ pub(crate) fn print(evidence: &Evidence<'_>, violations: &[Violation]) {
 impl Evidence<'_> {
     pub(crate) fn begins_of(&self, key: Key) -> &[Line] {
         self.book.begins(key)
+    }
+
+    pub(crate) fn phases_of(&self, key: Key) -> &[Line] {
+        self.book.phases(key)
+    }
+
+    pub(crate) fn phase_rows_of(&self, key: Key) -> &[PhaseRow] {
+        self.orders.get(&key).map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn effects_of(&self, key: Key) -> &[Line] {

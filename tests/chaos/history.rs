@@ -40,6 +40,7 @@ pub(crate) enum Event {
     /// A person looked, and said so.
     Judged {
         key: Key,
+        about: About,
         verdict: Verdict,
         became: Became,
     },
@@ -67,6 +68,14 @@ pub(crate) enum Event {
     ServerIsBack,
     /// From here on nothing is done to anybody.
     Peace,
+}
+
+/// What a person spoke of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    Job,
+    /// The charge of an order.
+    Charge,
 }
 
 /// What a person found in the ledger.
@@ -155,7 +164,9 @@ impl fmt::Display for Event {
             }
             Event::Answered { delivery, end, .. } => write!(f, "#{delivery} answered: {end}"),
             Event::Unanswered { delivery, .. } => write!(f, "#{delivery} is lost with its worker"),
-            Event::Judged { verdict, became, .. } => write!(f, "a person says {verdict:?}: {became:?}"),
+            Event::Judged { about, verdict, became, .. } => {
+                write!(f, "a person says of the {about:?} {verdict:?}: {became:?}")
+            }
             Event::Started { worker, pid } => write!(f, "- worker {worker} starts (pid {pid})"),
             Event::Ready { worker, ahead } => write!(f, "- worker {worker} works, its clock {ahead} s ahead"),
             Event::Harmed { worker, pid, harm } => write!(f, "- worker {worker} (pid {pid}): {harm:?}"),

@@ -8,14 +8,16 @@ use std::{
     time::Duration,
 };
 
-use idem_runtime::{Error, Idem, Outcome, Probe, current, idempotent, with_outcome, with_outcome_sync};
+use idem_runtime::{
+    Error, Idem, Outcome, Probe, current, idempotent, phase, with_outcome, with_outcome_sync,
+};
 use idem_tests::Ledger;
 use sqlx::{Pool, Transaction};
 use tokio::{task::spawn_blocking, time::sleep};
 
 use crate::{
     bank::{self, Bank, Dialect, on_pool},
-    book::{Book, Line, Step},
+    book::{Book, Line, Phase, Step},
     delivery::{Delivery, End, Fate, How},
     key::Kind,
     settings::Broken,
@@ -113,6 +115,24 @@ fn press(w: &Hand, d: &Delivery) -> Done {
     Ok(w.returns(d))
 }
 
+#[idempotent(key = "order:<d.key.number>", stale_after = "1s", on_stale = "retry", idem = w.idem)]
+async fn order(w: &Hand, d: &Delivery) -> Done {
+    w.record(Step::Begin, d);
+    let (attempt, fence) = (current().attempt(), current().fence());
+    let acts = async |phase| {
+        sleep(Duration::from_millis(d.before / 6)).await;
+        for _ in 0..w.effects(d) {
+            w.ledger.record(Line::of(Step::Phase(phase), d, attempt, fence));
+        }
+        sleep(Duration::from_millis(d.before / 6)).await;
+        Ok(d.id)
+    };
+    phase!("charge", async { acts(Phase::Charge).await });
+    phase!("reserve", on_stale = "retry", async { acts(Phase::Reserve).await });
+    phase!("receipt", mode = "record_after", async { acts(Phase::Receipt).await });
+    finish(w, d).await
+}
+
 #[idempotent(key = "mail:<d.key.number>", mode = "record_after", idem = w.idem)]
 async fn mail(w: &Hand, d: &Delivery) -> Done {
     act(w, d).await
@@ -134,6 +154,11 @@ async fn credit<DB: Dialect>(w: &Hand, tx: &mut Transaction<'_, DB>, d: &Deliver
 async fn act(w: &Hand, d: &Delivery) -> Done {
     w.record(Step::Begin, d);
     sleep(Duration::from_millis(d.before)).await;
+    finish(w, d).await
+}
+
+/// What is left of a body from its effect on.
+async fn finish(w: &Hand, d: &Delivery) -> Done {
     fall(d.fate, Fate::PanicsBeforeEffect, Fate::FailsBeforeEffect)?;
     current().effect_starts();
     w.effect(d);
@@ -214,6 +239,7 @@ impl Hand {
             Kind::Rebuild => end_of(with_outcome(rebuild(w, d)).await),
             Kind::Notify => end_of(with_outcome(notify(w, d)).await),
             Kind::Transfer => end_of(with_outcome(w.transfer(d)).await),
+            Kind::Order => end_of(with_outcome(order(w, d)).await),
             Kind::Mail => end_of(with_outcome(mail(w, d)).await),
             Kind::Press => {
                 let (w, d) = (Arc::clone(w), *d);
@@ -226,8 +252,8 @@ impl Hand {
         };
         let has_returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner).remove(&d.id);
         let end = match end {
-            End::Refused { kind, retryable, retry_after, .. } => {
-                End::Refused { kind, retryable, retry_after, returned: has_returned }
+            End::Refused { kind, retryable, retry_after, returned } => {
+                End::Refused { kind, retryable, retry_after, returned: returned || has_returned }
             }
             end => end,
         };
@@ -276,7 +302,8 @@ fn end_of((result, outcome): (Done, Option<Outcome>)) -> End {
             retry_after: error
                 .retry_after()
                 .map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
-            returned: false,
+            // With the error of a phase.
+            returned: outcome == Some(Outcome::BodyFailed),
         },
     }
 }

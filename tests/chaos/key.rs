@@ -21,6 +21,9 @@ pub(crate) enum Kind {
     Press,
     /// `lock_first`, `probe`: whoever comes next looks in the ledger.
     Transfer,
+    /// `lock_first`, `retry`, of three phases before its own effect: a charge under `alert`, a reservation under `retry`, a
+    /// receipt that is recorded.
+    Order,
     /// `record_after`.
     Mail,
     /// `transactional`.
@@ -43,7 +46,7 @@ pub(crate) enum Promise {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 10] = [
+    pub(crate) const ALL: [Kind; 11] = [
         Kind::Charge,
         Kind::Report,
         Kind::Invoice,
@@ -52,6 +55,7 @@ impl Kind {
         Kind::Notify,
         Kind::Press,
         Kind::Transfer,
+        Kind::Order,
         Kind::Mail,
         Kind::Credit,
     ];
@@ -66,6 +70,7 @@ impl Kind {
             Kind::Notify => "notify",
             Kind::Press => "press",
             Kind::Transfer => "transfer",
+            Kind::Order => "order",
             Kind::Mail => "mail",
             Kind::Credit => "credit",
         }
@@ -74,7 +79,7 @@ impl Kind {
     pub(crate) fn promise(self) -> Promise {
         match self {
             Kind::Charge | Kind::Report | Kind::Invoice => Promise::AtMostOnce,
-            Kind::Ship | Kind::Rebuild | Kind::Notify | Kind::Press => Promise::AtLeastOnce,
+            Kind::Ship | Kind::Rebuild | Kind::Notify | Kind::Press | Kind::Order => Promise::AtLeastOnce,
             Kind::Transfer => Promise::Asked,
             Kind::Mail => Promise::Recorded,
             Kind::Credit => Promise::RowOnce,

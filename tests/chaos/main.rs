@@ -15,6 +15,7 @@ mod delivery;
 mod history;
 mod jobs;
 mod key;
+mod order;
 mod person;
 mod plan;
 mod queue;

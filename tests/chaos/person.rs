@@ -11,10 +11,10 @@ use idem_runtime::{Idem, Resolution, Resolved, Status};
 use tokio::runtime;
 
 use crate::{
-    book::Book,
+    book::{Book, Phase, Step},
     campaign::News,
-    history::{Became, Verdict},
-    key::Key,
+    history::{About, Became, Verdict},
+    key::{Key, Kind},
     plan::{self, Stream},
 };
 
@@ -43,24 +43,47 @@ impl Person {
     }
 }
 
-async fn is_open(idem: &Idem, key: Key) -> bool {
-    let found = idem.lookup(key.to_string()).await.ok().flatten();
+async fn is_open(idem: &Idem, key: &str) -> bool {
+    let found = idem.lookup(key).await.ok().flatten();
     found.is_some_and(|row| matches!(row.status, Status::Processing | Status::NeedsReview))
+}
+
+/// What it is about a key that needs a person.
+async fn about(idem: &Idem, key: Key) -> (About, String) {
+    let job = key.to_string();
+    if key.kind != Kind::Order {
+        return (About::Job, job);
+    }
+    let charge = format!("{job}/{}", Phase::Charge.name());
+    let found = idem.lookup(&*charge).await.ok().flatten();
+    match found {
+        Some(row) if row.status == Status::NeedsReview => (About::Charge, charge),
+        _ => (About::Job, job),
+    }
+}
+
+/// Whether what a key needs a person for has happened.
+fn happened(book: &Book, key: Key, about: About) -> bool {
+    match about {
+        About::Job => !book.effects(key).is_empty(),
+        About::Charge => book.phases(key).iter().any(|line| line.step == Step::Phase(Phase::Charge)),
+    }
 }
 
 async fn judge(url: &str, mut rng: Rng, ledger: PathBuf, asked: &Receiver<Key>, news: &Sender<News>) {
     let idem = Idem::connect(url).await.expect("the database, before anything is done to it");
     let mut book = Book::at(ledger);
     for (key, value) in asked.iter().zip(FIRST_VALUE..) {
+        let (about, row) = about(&idem, key).await;
         book.refresh();
-        let (verdict, resolution) = if book.effects(key).is_empty() {
-            (Verdict::DidNot, Resolution::Retry)
-        } else {
+        let (verdict, resolution) = if happened(&book, key, about) {
             (Verdict::Happened(value), Resolution::Completed(Some(value.into())))
+        } else {
+            (Verdict::DidNot, Resolution::Retry)
         };
-        let mut resolving = idem.resolve(key.to_string(), resolution).actor("the person");
+        let mut resolving = idem.resolve(&*row, resolution).actor("the person");
         // Now and then over a holder that is alive, who has to hear of it.
-        if rng.u8(..6) == 0 && is_open(&idem, key).await {
+        if rng.u8(..6) == 0 && is_open(&idem, &row).await {
             resolving = resolving.force();
         }
         let became = match resolving.await {
@@ -73,6 +96,6 @@ async fn judge(url: &str, mut rng: Rng, ledger: PathBuf, asked: &Receiver<Key>, 
             Err(error) => Became::Unknown(error.to_string()),
         };
         // At the end nobody listens any more.
-        let _ = news.send(News::Judged { key, verdict, became });
+        let _ = news.send(News::Judged { key, about, verdict, became });
     }
 }

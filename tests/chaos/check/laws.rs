@@ -4,26 +4,31 @@ use super::Evidence;
 use crate::{
     book::Line,
     delivery::{End, How},
-    history::{Became, Entry, Event, Verdict},
+    history::{About, Became, Entry, Event, Verdict},
     key::{Key, Kind, Promise},
+    order::PhaseRow,
 };
 
 /// One key, and what happened to it.
 #[derive(Debug)]
 pub(super) struct Case<'a> {
-    key: Key,
+    pub(super) key: Key,
     /// When each delivery was sent, and to which process.
     sent: BTreeMap<u64, (u64, u32)>,
-    answers: Vec<(u64, u64, &'a End)>,
+    pub(super) answers: Vec<(u64, u64, &'a End)>,
     lost: BTreeSet<u64>,
     judgements: Vec<(Verdict, &'a Became)>,
+    /// Those that are about the charge of an order.
+    pub(super) of_charge: Vec<(Verdict, &'a Became)>,
     begins: &'a [Line],
     effects: &'a [Line],
     rows: &'a [u64],
+    pub(super) phases: &'a [Line],
+    pub(super) phase_rows: &'a [PhaseRow],
     unclosed: bool,
 }
 
-type Broken = (&'static str, String);
+pub(super) type Broken = (&'static str, String);
 
 impl<'a> Case<'a> {
     pub(super) fn of(key: Key, entries: &[&'a Entry], evidence: &'a Evidence<'_>) -> Case<'a> {
@@ -33,9 +38,12 @@ impl<'a> Case<'a> {
             answers: Vec::new(),
             lost: BTreeSet::new(),
             judgements: Vec::new(),
+            of_charge: Vec::new(),
             begins: evidence.begins_of(key),
             effects: evidence.effects_of(key),
             rows: evidence.rows_of(key),
+            phases: evidence.phases_of(key),
+            phase_rows: evidence.phase_rows_of(key),
             unclosed: evidence.unclosed.contains(&key),
         };
         for entry in entries {
@@ -47,7 +55,12 @@ impl<'a> Case<'a> {
                 Event::Unanswered { delivery, .. } => {
                     case.lost.insert(*delivery);
                 }
-                Event::Judged { verdict, became, .. } => case.judgements.push((*verdict, became)),
+                Event::Judged { about: About::Job, verdict, became, .. } => {
+                    case.judgements.push((*verdict, became));
+                }
+                Event::Judged { about: About::Charge, verdict, became, .. } => {
+                    case.of_charge.push((*verdict, became));
+                }
                 _ => {}
             }
         }
@@ -72,6 +85,9 @@ impl<'a> Case<'a> {
         }
         found.extend(self.has_growing_fences());
         found.extend(self.runs_are_of_those_who_ran());
+        if self.key.kind == Kind::Order {
+            found.extend(self.keeps_its_phases());
+        }
         found
     }
 
@@ -132,10 +148,7 @@ impl<'a> Case<'a> {
 
     /// How often a person freed the key, or may have.
     fn frees(&self) -> usize {
-        let is_free = |became: &Became| !matches!(became, Became::Refused(_));
-        let freed =
-            self.judgements.iter().filter(|(verdict, became)| *verdict == Verdict::DidNot && is_free(became));
-        freed.count()
+        frees(&self.judgements)
     }
 
     fn has_its_effect(&self) -> Option<Broken> {
@@ -317,6 +330,13 @@ impl<'a> Case<'a> {
     fn ran(&self, delivery: u64) -> bool {
         self.effects.iter().any(|effect| effect.delivery == delivery) || self.rows.contains(&delivery)
     }
+}
+
+/// How many of these free something, or may have.
+pub(super) fn frees(judgements: &[(Verdict, &Became)]) -> usize {
+    let is_free = |became: &Became| !matches!(became, Became::Refused(_));
+    let freed = judgements.iter().filter(|(verdict, became)| *verdict == Verdict::DidNot && is_free(became));
+    freed.count()
 }
 
 /// Whether the completion of a delivery that was not acknowledged may stand all the same.

@@ -1,13 +1,16 @@
 //! Histories that were made up: those that may happen, and those in which something is wrong.
 
+mod phases;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Evidence, violations};
 use crate::{
     book::{Book, Line, Step},
     delivery::{Delivery, End, Fate, How},
-    history::{Became, Entry, Event, History, Verdict},
+    history::{About, Became, Entry, Event, History, Verdict},
     key::{Key, Kind},
+    order::PhaseRow,
 };
 
 /// One key's story, told in order.
@@ -16,6 +19,7 @@ struct Story {
     entries: Vec<Entry>,
     lines: Vec<Line>,
     rows: BTreeMap<u64, Vec<u64>>,
+    orders: BTreeMap<Key, Vec<PhaseRow>>,
     unclosed: BTreeSet<Key>,
 }
 
@@ -26,6 +30,7 @@ impl Story {
             entries: Vec::new(),
             lines: Vec::new(),
             rows: BTreeMap::new(),
+            orders: BTreeMap::new(),
             unclosed: BTreeSet::new(),
         }
     }
@@ -68,7 +73,7 @@ impl Story {
 
     fn judged(self, verdict: Verdict, became: Became) -> Story {
         let key = self.key;
-        self.then(Event::Judged { key, verdict, became })
+        self.then(Event::Judged { key, about: About::Job, verdict, became })
     }
 
     fn freed(self) -> Story {
@@ -106,7 +111,8 @@ impl Story {
         let history = History::of(self.entries.clone());
         let book = Book::of(&self.lines);
         let unclosed = self.unclosed.clone();
-        let evidence = Evidence { history: &history, book: &book, rows: &self.rows, unclosed };
+        let (rows, orders) = (&self.rows, &self.orders);
+        let evidence = Evidence { history: &history, book: &book, rows, orders, unclosed };
         let found = violations(&evidence);
         for violation in &found {
             assert!(evidence.explain(violation).contains(violation.law));
