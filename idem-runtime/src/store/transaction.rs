@@ -11,6 +11,7 @@ use crate::{
 pub(crate) type Step<'a, T> = Pin<Box<dyn Future<Output = Result<T, Halt>> + Send + 'a>>;
 
 /// A wait for whoever only renews a lease.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) const BRIEF: Duration = Duration::from_millis(50);
 
 type Source = Box<dyn StdError + Send + Sync>;
@@ -75,8 +76,8 @@ pub trait Transaction: Send {
     fn finish<'a>(&'a mut self, finish: &'a Finish) -> Step<'a, Answer>;
 
     /// Renews the lease of a job's claim if its row carries that and is `processing` or `needs_review`; whether it does. Where
-    /// it does, nobody takes the job over until this transaction ends. Waits no longer than [`BRIEF`] for another
-    /// transaction that holds the row, or as briefly as the database can.
+    /// it does, nobody takes the job over until this transaction ends. Waits no longer than 50 ms for another transaction
+    /// that holds the row, or as briefly as the database can.
     fn stands<'a>(&'a mut self, job: &'a Renew) -> Step<'a, bool>;
 
     /// Reads a row.
