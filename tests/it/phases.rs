@@ -7,6 +7,7 @@ mod deaths;
 mod failure;
 mod inside;
 mod life;
+mod many;
 mod nest;
 mod resume;
 mod stale;
@@ -98,6 +99,9 @@ phases! {
         }
     }
     databases {
+        many {
+            a_purge_takes_a_great_many_phases_along
+        }
         transactional {
             a_phase_and_its_rows_appear_when_the_caller_commits
             a_phase_that_is_rolled_back_runs_again

@@ -270,13 +270,13 @@ const PURGE: &str = "
         WHERE ctid = ANY(ARRAY(SELECT place FROM phase)) AND COALESCE(fence, 0) <= {floor}
         FOR UPDATE SKIP LOCKED
     ), stays AS MATERIALIZED (
-        SELECT job FROM phase WHERE place IS NOT NULL AND place <> ALL(ARRAY(SELECT place FROM free))
+        SELECT job FROM phase WHERE place IS NOT NULL AND place NOT IN (SELECT place FROM free)
     ), phases_gone AS (
         DELETE FROM {table}
-        WHERE ctid = ANY(ARRAY(SELECT place FROM phase WHERE job <> ALL(ARRAY(SELECT job FROM stays))))
+        WHERE ctid = ANY(ARRAY(SELECT place FROM phase WHERE job NOT IN (SELECT job FROM stays)))
     ), gone AS (
         DELETE FROM {table}
-        WHERE ctid = ANY(ARRAY(SELECT place FROM due WHERE place <> ALL(ARRAY(SELECT job FROM stays))))
+        WHERE ctid = ANY(ARRAY(SELECT place FROM due WHERE place NOT IN (SELECT job FROM stays)))
         RETURNING 1
     )
     SELECT count(*) FROM gone";

@@ -1,0 +1,42 @@
+//! Jobs with a great many phases.
+
+use idem_tests::Backend;
+
+use crate::cases::site::Site;
+
+/// Puts the rows of so many finished jobs into the table, or those of so many phases of each.
+async fn put(site: &Site, job: &str, jobs: u32, phases: Option<u32>, expires: &str) {
+    let mut connection = site.connection().await;
+    let (key, rounds) = match phases {
+        Some(phases) => (format!("'{job}:' || n || '/line:' || m"), phases),
+        None => (format!("'{job}:' || n"), 1),
+    };
+    let (counted, numbers) = if site.backend() == Backend::Postgres {
+        let numbers = format!("generate_series(1, {jobs}) AS a (n), generate_series(1, {rounds}) AS b (m)");
+        (String::new(), numbers)
+    } else {
+        let up_to = |name: &str, n: &str, most: u32| {
+            format!("{name} ({n}) AS (SELECT 1 UNION ALL SELECT {n} + 1 FROM {name} WHERE {n} < {most})")
+        };
+        let counted = format!("WITH RECURSIVE {}, {}", up_to("a", "n", jobs), up_to("b", "m", rounds));
+        (counted, "a, b".to_owned())
+    };
+    if site.backend() == Backend::Mysql {
+        // MySQL's word for how far it counts, and MariaDB's: each knows its own.
+        for limit in ["cte_max_recursion_depth", "max_recursive_iterations"] {
+            let _ = connection.try_execute(&format!("SET SESSION {limit} = 10000000")).await;
+        }
+    }
+    let rows = format!("{counted} SELECT {key}, 'completed', 1, {expires} FROM {numbers}");
+    connection
+        .execute(&format!("INSERT INTO idempotency_keys (\"key\", status, fence, expires_at) {rows}"))
+        .await;
+}
+
+pub(crate) async fn a_purge_takes_a_great_many_phases_along(site: &Site) {
+    let w = site.worker().await;
+    put(site, "expired", 20, None, "1").await;
+    put(site, "expired", 20, Some(2_000), "NULL").await;
+    assert_eq!(w.idem.purge().await.expect("a purge"), 20);
+    assert_eq!(site.number("SELECT count(*) FROM idempotency_keys").await, 0);
+}
