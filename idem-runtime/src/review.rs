@@ -56,14 +56,16 @@ impl Reviewer {
     /// Turns a stale claim, as it was seen, into one that needs review. Whoever's write it is that does it is the one
     /// to tell a person.
     pub(crate) async fn turn_over(&self, record: &Record, patience: Patience) -> Result<Answer, Failure> {
-        let mut flag = reviewed(record, Moment::Never);
-        flag.audit = Some(Audit {
+        let over = turned_over(record.clone());
+        let audit = Audit {
             actor: self.worker.clone(),
             from_status: record.status.to_string(),
-            to_status: Status::NeedsReview.to_string(),
-            note: record.evidence(),
+            to_status: over.status.to_string(),
+            note: over.evidence(),
             old_result: None,
-        });
+        };
+        let flag = reviewed(&over, Moment::Never);
+        let flag = Replace { expected: record.version(), audit: Some(audit), ..flag };
         let answer = self.service.replace(flag, None, patience).await?;
         if let Answer::Written { .. } = answer {
             metrics::turned_over();
@@ -110,9 +112,11 @@ impl Reviewer {
     }
 }
 
-/// A claim as it stands once it was turned over.
+/// A claim as it stands once it was turned over. The lease of a phase may still run then: who holds the job knows that
+/// nobody is in there, and a person need not wait for its end.
 pub(crate) fn turned_over(record: Record) -> Record {
-    Record { status: Status::NeedsReview, alerted_at: None, ..record }
+    let lease_until = record.lease_until.map(|end| end.min(record.now));
+    Record { status: Status::NeedsReview, alerted_at: None, lease_until, ..record }
 }
 
 /// Notes that a person was told, for as long as the row is the one that they were told of. A holder that is alive after

@@ -17,6 +17,7 @@ use crate::{
     point::{Point, is_dead, reached},
     progress::{has_phases, look_aside},
     record::{self, Decision, Record, Standing, Status, Terms, micros},
+    review::turned_over,
     service::{Attempt, Failure, Patience, Service},
     store::{Answer, Audit, Insert, Moment, NewRow, Replace},
 };
@@ -352,7 +353,7 @@ impl Call {
     /// Turns a stale claim into one that a person has to look at, and tells them.
     async fn flag(&self, record: Box<Record>) -> Result<Seen, Error> {
         match self.flagging(&record).await.map_err(|failure| self.failed(failure))? {
-            Answer::Written { .. } => Err(self.needs_review(*record).await),
+            Answer::Written { .. } => Err(self.needs_review(turned_over(*record)).await),
             Answer::Found(record) => Ok(Seen::Row(record)),
             Answer::Gone => Ok(Seen::Absent),
         }

@@ -25,6 +25,7 @@ use crate::{
     outcome::{Outcome, Slot},
     point::{Point, reached},
     record::{self, Decision, Record, Status, Terms},
+    review::turned_over,
     store::{
         self, Answer, Finish, Insert, Moment, NewRow, Replace, Store,
         transaction::{Halt, Transaction},
@@ -151,7 +152,7 @@ impl Call {
                 Decision::Run(standing) => Claiming::Present(Box::new(self.next_claim(&record, standing)?)),
                 Decision::Flag => {
                     self.flag_aside(&record).await;
-                    return Err(self.needs_review(*record).await);
+                    return Err(self.needs_review(turned_over(*record)).await);
                 }
                 answer => return self.answer(answer, record).await,
             };

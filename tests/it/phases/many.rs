@@ -1,8 +1,14 @@
-//! Jobs with a great many phases.
+//! Jobs with a great many phases, and leases that outlast the worker they were meant for.
 
+use idem_runtime::{Resolution, Resolved, idempotent, phase};
 use idem_tests::Backend;
 
-use crate::cases::site::Site;
+use super::failure::reviewed;
+use crate::cases::{
+    call::Fault,
+    gate::Gate,
+    site::{Site, Worker},
+};
 
 /// Puts the rows of so many finished jobs into the table, or those of so many phases of each.
 async fn put(site: &Site, job: &str, jobs: u32, phases: Option<u32>, expires: &str) {
@@ -39,4 +45,28 @@ pub(crate) async fn a_purge_takes_a_great_many_phases_along(site: &Site) {
     put(site, "expired", 20, Some(2_000), "NULL").await;
     assert_eq!(w.idem.purge().await.expect("a purge"), 20);
     assert_eq!(site.number("SELECT count(*) FROM idempotency_keys").await, 0);
+}
+
+#[idempotent(key = "lasting:<id>", stale_after = "1s", heartbeat = false, on_stale = "retry", idem = w.idem)]
+async fn lasting(w: &Worker, id: &str, gate: &Gate) -> Result<u32, Fault> {
+    Ok(phase!("charge", stale_after = "10m", async {
+        w.effect(id);
+        gate.pass().await;
+        Ok(1)
+    }))
+}
+
+pub(crate) async fn a_person_does_not_wait_for_the_lease_of_a_phase_that_a_successor_found(site: &Site) {
+    let w = site.worker().await;
+    let gate = Gate::new();
+    let mut dead = Box::pin(lasting(&w, "1", &gate));
+    gate.stops(&mut dead).await;
+    site.end_lease(&w, "lasting:1").await;
+    let (key, _) = reviewed(lasting(&w, "1", &gate)).await;
+    let row = w.row(&key).await;
+    assert!(row.lease_until.is_some_and(|end| end <= row.now), "{row:?}");
+    let resolved = w.idem.resolve(key, Resolution::Completed(Some(7.into()))).note("in the books").await;
+    assert!(matches!(resolved, Ok(Resolved::Changed { .. })), "{resolved:?}");
+    assert_eq!(lasting(&w, "1", &gate).await.expect("what happened"), 7);
+    assert_eq!(site.effects("1"), 1);
 }
