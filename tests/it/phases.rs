@@ -2,11 +2,13 @@
 //!
 //! Each case plays on every database that it speaks of, under its own name:
 //! `phases::postgres::a_retried_job_goes_on_at_the_first_unfinished_phase`.
+
 mod counts;
 mod deaths;
 mod failure;
 mod inside;
 mod life;
+mod many;
 mod many;
 mod nest;
 mod resume;
@@ -99,6 +101,7 @@ phases! {
         }
         broken {
             a_person_does_not_wait_for_the_lease_of_a_phase_that_a_successor_found
+            the_review_of_a_job_names_its_phase_among_a_great_many
         }
     }
     databases {

@@ -70,3 +70,32 @@ pub(crate) async fn a_person_does_not_wait_for_the_lease_of_a_phase_that_a_succe
     assert_eq!(lasting(&w, "1", &gate).await.expect("what happened"), 7);
     assert_eq!(site.effects("1"), 1);
 }
+
+#[idempotent(key = "many:<id>", stale_after = "1s", heartbeat = false, idem = w.idem)]
+async fn many(w: &Worker, id: &str, lines: u32, gate: &Gate) -> Result<(), Fault> {
+    for line in 0..lines {
+        phase!("line", each = <line>, mode = "record_after", async { Ok(()) });
+    }
+    phase!("settle", async {
+        w.effect(id);
+        gate.pass().await;
+        Ok(())
+    });
+    Ok(())
+}
+
+pub(crate) async fn the_review_of_a_job_names_its_phase_among_a_great_many(site: &Site) {
+    const LINES: u32 = 1_100;
+    let w = site.worker().await;
+    let gate = Gate::new();
+    let is_memory = site.backend() == Backend::Memory;
+    let mut dead = Box::pin(many(&w, "1", if is_memory { LINES } else { 0 }, &gate));
+    gate.stops(&mut dead).await;
+    if !is_memory {
+        put(site, "many", 1, Some(LINES), "NULL").await;
+    }
+    site.end_lease(&w, "many:1").await;
+    let (_, reason) = reviewed(many(&w, "1", 0, &gate)).await;
+    assert!(reason.contains("in its phase `settle` (processing)"), "{reason}");
+    assert_eq!(w.row("many:1").await.phases.len(), LINES as usize + 1);
+}
