@@ -34,6 +34,8 @@ impl Provider {
     pub async fn open(arguments: &[&str]) -> anyhow::Result<Self> {
         let mut command = Command::new(env::current_exe()?);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        #[cfg(unix)]
+        command.process_group(0); // Ctrl-C at the terminal is not meant for it
         let mut process = command.spawn().context("no provider can be started")?;
         let mut said = String::new();
         if let Some(stdout) = process.stdout.take() {

@@ -6,7 +6,7 @@ use std::{fs, os::unix::process::ExitStatusExt as _};
 use sqlx::{Connection as _, SqliteConnection};
 
 use super::{
-    Backend, SIGABRT,
+    Backend, SIGABRT, completed,
     folder::{Folder, Run},
     plays,
 };
@@ -120,7 +120,7 @@ fn two_shops_share_the_orders(backend: Backend) {
     let started = [(); 2].map(|()| folder.start("order", &["--json"]));
     let runs = started.map(super::folder::Started::end);
     for run in &runs {
-        assert_eq!(run.orders_are_kept(), ORDERS, "{run}");
+        assert!(run.orders_are_kept() >= ORDERS, "{run}");
     }
     assert_eq!(runs.iter().map(|run| run.count("executed")).sum::<u64>(), ORDERS);
 }
@@ -191,6 +191,39 @@ fn an_order_that_cannot_be_reserved_is_not_charged() {
     assert_eq!([run.count("executed"), run.count("refused")], [1, 1], "{run}");
     assert_eq!(["reservations", "charges", "mails"].map(|effect| run.count(effect)), [1; 3], "{run}");
     assert!(run.errors.contains("there are no 1000 pieces of mug"), "{run}");
+}
+
+#[tokio::test]
+async fn a_shop_that_is_told_to_leave_leaves_no_order_half_done() {
+    const MANY: u64 = 400;
+    let folder = Folder::on(Backend::Sqlite);
+    let line = |n| {
+        format!(
+            "{{\"job_id\":\"{n}\",\"id\":{n},\"article\":\"mug\",\"pieces\":1,\"cents\":5,\"email\":\"a@example.com\"}}\n"
+        )
+    };
+    folder.write("many.jsonl", &(0..MANY).map(line).collect::<String>());
+    let arguments = ["--json", "--deliveries", "many.jsonl"];
+    let effects = ["reservations", "charges", "mails"];
+
+    let first = folder.start("order", &arguments);
+    while completed(&folder).await < 40 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    first.terminate();
+    let first = first.end();
+    assert_eq!(first.code(), Some(1), "{first}");
+    assert!(first.errors.contains("notice to leave"), "{first}");
+    first.adds_up();
+    let executed = first.count("executed");
+    assert!((1..MANY).contains(&executed), "{first}");
+    assert_eq!(effects.map(|effect| first.count(effect)), [executed; 3], "{first}");
+
+    let second = folder.run("order", &arguments);
+    assert_eq!(second.code(), Some(0), "{second}");
+    assert_eq!([second.count("executed"), second.count("replayed")], [MANY - executed, executed], "{second}");
+    assert_eq!(effects.map(|effect| second.count(effect)), [MANY; 3], "{second}");
+    assert_eq!(second.count("asked"), 0, "{second}");
 }
 
 #[test]
