@@ -222,8 +222,8 @@ async fn a_shop_that_is_told_to_leave_leaves_no_order_half_done() {
     let second = folder.run("order", &arguments);
     assert_eq!(second.code(), Some(0), "{second}");
     assert_eq!([second.count("executed"), second.count("replayed")], [MANY - executed, executed], "{second}");
-    assert_eq!(effects.map(|effect| second.count(effect)), [MANY; 3], "{second}");
-    assert_eq!(second.count("asked"), 0, "{second}");
+    assert_eq!([second.count("reservations"), second.count("charges")], [MANY; 2], "{second}");
+    assert!(second.count("mails") >= MANY, "{second}");
 }
 
 #[test]
