@@ -9,7 +9,6 @@ mod failure;
 mod inside;
 mod life;
 mod many;
-mod many;
 mod nest;
 mod resume;
 mod stale;
