@@ -98,7 +98,7 @@ phases! {
             a_withdrawn_claim_keeps_a_job_for_its_phases
             phases_that_a_row_left_behind_are_none
         }
-        broken {
+        many {
             a_person_does_not_wait_for_the_lease_of_a_phase_that_a_successor_found
             the_review_of_a_job_names_its_phase_among_a_great_many
         }
