@@ -24,13 +24,14 @@ pub(crate) use self::json::to_json;
 pub(crate) use self::params::{bind_claim, bind_finish};
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use self::phase::Outcome;
+#[cfg(feature = "postgres")]
+pub(crate) use self::phase::unwritten;
 pub(crate) use self::{
     batch::Batch,
     cells::{Cells, audited, record},
     connections::{Connections, explain},
     fault::{Dialect, Fault, permanent, restless},
     params::{FinishParams, NewRowParams, RenewParams, bind_audit, bind_expected, bind_row},
-    phase::unwritten,
     shape::{Column, Found, Shape, missing},
     table::{Sql, Table},
 };

@@ -3,7 +3,7 @@
 use crate::{
     record::Record,
     store::{
-        Answer, PhaseDeed, PhaseWrite, StoreError,
+        Answer, PhaseDeed, PhaseWrite,
         sql::{unfinished, unreplaced},
     },
 };
@@ -26,8 +26,8 @@ impl<R> Outcome<R> {
     pub(crate) fn answer(
         &self,
         write: &PhaseWrite,
-        read: impl Fn(&R) -> Result<Record, StoreError>,
-    ) -> Result<Option<Answer>, StoreError> {
+        read: impl Fn(&R) -> Result<Record, crate::store::StoreError>,
+    ) -> Result<Option<Answer>, crate::store::StoreError> {
         match self {
             Self::Superseded => Ok(Some(Answer::Gone)),
             Self::Written(fence) => Ok(Some(Answer::Written { fence: *fence })),
