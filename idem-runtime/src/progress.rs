@@ -26,11 +26,6 @@ pub(crate) async fn with_phases(service: &Service, key: &Key, mut record: Record
     Ok(record)
 }
 
-/// Whether a job's row has phases.
-pub(crate) async fn has_phases(service: &Service, key: &Key, record: &Record) -> Result<bool, Failure> {
-    Ok(!with_phases(service, key, record.clone()).await?.phases.is_empty())
-}
-
 /// A row as it is committed, past all requests that wait for its key: they may wait for the caller.
 pub(crate) async fn look_aside(service: &Service, key: &Arc<str>) -> Result<Option<Record>, Failure> {
     let (store, key) = (Arc::clone(service.store()), [Arc::clone(key)]);

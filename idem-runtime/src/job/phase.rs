@@ -71,8 +71,8 @@ impl Job {
         self.phased.load(Ordering::Relaxed)
     }
 
-    /// Notes that rows of phases were seen.
-    pub(crate) fn has_phases(&self) {
+    /// Notes that it has phases.
+    pub(crate) fn note_phases(&self) {
         self.phased.store(true, Ordering::Relaxed);
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     key::Key,
     outcome::Outcome,
     point::{Point, is_dead, reached},
-    progress::{has_phases, look_aside},
+    progress::{look_aside, with_phases},
     record::{self, Decision, Record, Standing, Status, Terms, micros},
     review::turned_over,
     service::{Attempt, Failure, Patience, Service},
@@ -255,32 +255,31 @@ impl Call {
 
     /// Claims a row as it was seen.
     async fn take(&self, record: &Record, standing: Standing) -> Result<Seen, Error> {
-        self.notice_phases(record, standing).await?;
-        let (claim, terms) = (self.next_claim(record, standing)?, self.claim_terms());
+        let record = self.with_phases(record, standing).await?;
+        let (claim, terms) = (self.next_claim(&record, standing)?, self.claim_terms());
         let attempt = claim.row.attempt;
         let taken = self.service().take(claim, self.job_claim(), terms, self.patience()).await;
         let born = (standing != Standing::Expired).then_some(record.created_at);
         self.seen(taken, standing, attempt, born)
     }
 
-    /// Finds out whether an earlier execution left phases, whose job does not show them: they are kept for as long as
-    /// its row is.
-    async fn notice_phases(&self, record: &Record, standing: Standing) -> Result<(), Error> {
-        if self.shelter.is_some() || self.job.is_phased() {
-            return Ok(());
+    /// A job's row, as it is to be claimed, with what an execution that stopped half way left of its phases. A job whose
+    /// own text shows none is noted as one that has them: its row is kept for as long as they count.
+    async fn with_phases(&self, record: &Record, standing: Standing) -> Result<Record, Error> {
+        let mut record = record.clone();
+        if self.shelter.is_some() {
+            return Ok(record);
+        }
+        if standing.takes_over() {
+            let read = with_phases(self.service(), &self.key, record).await;
+            record = read.map_err(|failure| self.failed(failure))?;
         }
         let limit = micros(self.service().limits().released_for);
-        let found = match standing {
-            Standing::Released => record.expires_at.is_none_or(|end| end.saturating_sub(record.now) > limit),
-            Standing::Stale | Standing::Doubtful => {
-                has_phases(self.service(), &self.key, record).await.map_err(|failure| self.failed(failure))?
-            }
-            Standing::Absent | Standing::Expired | Standing::Claimed => false,
-        };
-        if found {
-            self.job.has_phases();
+        let is_kept = || record.expires_at.is_none_or(|end| end.saturating_sub(record.now) > limit);
+        if !record.phases.is_empty() || (standing == Standing::Released && is_kept()) {
+            self.job.note_phases();
         }
-        Ok(())
+        Ok(record)
     }
 
     /// The claim of an absent key.

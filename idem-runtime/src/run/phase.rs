@@ -72,7 +72,7 @@ impl Call {
         let outer = Context::current().ok_or(Error::OutsideJob { called: "phase!" })?;
         let job = ticket.job.within(outer.job);
         let whole = outer.whole();
-        whole.job.has_phases();
+        whole.job.note_phases();
         let key = outer.key.phase(&ticket.key.finish()?);
         let Some(shelter) = Shelter::of(whole) else {
             return Err(unsheltered(

@@ -184,4 +184,12 @@ pub(crate) async fn a_phase_that_is_run_again_has_no_claim_to_go_stale(site: &Si
     assert_eq!(w.find("stale:1/reserve").await, None);
     assert_eq!(took_over(order(&w, "1", &Plan::goes_on())).await, 42);
     assert_eq!((site.effects("reserve"), site.effects("charge")), (2, 1));
+    // A takeover's line in the audit says where the other one stopped.
+    let (plan, gate) = Plan::stops_in("between");
+    let mut call = Box::pin(order(&w, "2", &plan));
+    dies(site, &w, &gate, &mut call, &["stale:2"]).await;
+    assert_eq!(took_over(order(&w, "2", &Plan::goes_on())).await, 42);
+    let lines = w.idem.audit("stale:2").await.expect("lines");
+    let [line] = &lines[..] else { panic!("one takeover: {lines:#?}") };
+    assert!(line.audit.note.contains("; after its phase `"), "{line:#?}");
 }
