@@ -184,13 +184,13 @@ fn an_order_that_cannot_be_reserved_is_not_charged() {
             r#"{{"job_id":"a","id":{id},"article":"mug","pieces":{pieces},"cents":5,"email":"a@example.com"}}"#
         )
     };
-    folder.write("two.jsonl", &[order(1, 2), order(2, 1_000)].join("\n"));
+    folder.write("two.jsonl", &[order(1, 2), order(2, 1_001)].join("\n"));
     let run = folder.run("order", &["--json", "--deliveries", "two.jsonl"]);
     assert_eq!(run.code(), Some(1), "{run}");
     run.adds_up();
     assert_eq!([run.count("executed"), run.count("refused")], [1, 1], "{run}");
     assert_eq!(["reservations", "charges", "mails"].map(|effect| run.count(effect)), [1; 3], "{run}");
-    assert!(run.errors.contains("there are no 1000 pieces of mug"), "{run}");
+    assert!(run.errors.contains("there are no 1001 pieces of mug"), "{run}");
 }
 
 #[tokio::test]
