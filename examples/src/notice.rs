@@ -1,7 +1,7 @@
 use std::{io, time::Duration};
 
 use idem_runtime::Idem;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 /// Notice to leave, as a deploy gives it (SIGTERM) or somebody at the terminal (Ctrl-C).
 #[derive(Debug, Clone)]
@@ -28,9 +28,12 @@ impl Notice {
             given.await;
             // Whoever listens no more has left already.
             let _ = tell.send(Stage::Given);
+            let over = Instant::now() + deadline;
             for key in idem.shutdown(deadline).await {
                 eprintln!("left behind while it ran: {key}");
             }
+            // A job that is recorded has yet to return.
+            tokio::time::sleep_until(over).await;
             let _ = tell.send(Stage::Over);
         });
         Ok(Self(stage))
@@ -42,7 +45,7 @@ impl Notice {
         *self.0.borrow() >= Stage::Given
     }
 
-    /// Resolves when the time that the jobs were given is over, or all of them have ended.
+    /// Resolves when the time that the jobs were given is over.
     pub async fn is_over(&mut self) {
         if self.0.wait_for(|stage| *stage == Stage::Over).await.is_err() {
             std::future::pending::<()>().await;
