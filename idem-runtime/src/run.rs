@@ -120,7 +120,7 @@ fn shown(key: &Key) -> Option<&str> {
 
 /// Decides whether a call runs.
 pub(crate) async fn admit(ticket: Ticket, place: &'static str) -> Admission {
-    let job = ticket.job;
+    let job = ticket.called();
     let slot = Slot::take();
     let admitted = match Call::prepare(ticket, place) {
         Ok(call) => match job.mode() {

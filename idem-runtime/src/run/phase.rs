@@ -70,7 +70,7 @@ impl Call {
     /// A call that enters a phase of the job around it.
     pub(super) fn enter_phase(ticket: Ticket) -> Result<Self, Error> {
         let outer = Context::current().ok_or(Error::OutsideJob { called: "phase!" })?;
-        let job = ticket.job.within(outer.job);
+        let job = ticket.called();
         let whole = outer.whole();
         whole.job.note_phases();
         let key = outer.key.phase(&ticket.key.finish()?);

@@ -1,6 +1,7 @@
 //! What a call brings along.
 
 use crate::{
+    current::Context,
     error::Error,
     fingerprint::{Fingerprint, Fingerprinter},
     idem::Idem,
@@ -36,6 +37,14 @@ impl Ticket {
         let mut ticket = Self::new(phase);
         ticket.is_phase = true;
         ticket
+    }
+
+    /// The job that is called: of a phase, what it is within the one around it.
+    pub(super) fn called(&self) -> &'static Job {
+        match Context::current().filter(|_| self.is_phase) {
+            Some(outer) => self.job.within(outer.job),
+            None => self.job,
+        }
     }
 
     /// The next placeholder's value.

@@ -48,7 +48,7 @@ pub(crate) trait Enlist: Send {
 /// Decides whether a call runs in a transaction. If it does, the savepoint is open and the claim made; if not, the
 /// transaction is as it was.
 pub(crate) async fn begin(ticket: Ticket, place: &'static str, enlist: &mut dyn Enlist) -> Admission {
-    let job = ticket.job;
+    let job = ticket.called();
     let slot = Slot::take();
     let admitted = match Call::prepare(ticket, place) {
         Ok(call) => call.begin(enlist).await,
