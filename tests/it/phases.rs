@@ -57,6 +57,7 @@ phases! {
             a_phase_knows_its_key_and_the_keys_that_come_of_it
             a_look_at_a_job_shows_its_phases
             a_finished_phase_renews_the_lease_of_its_job
+            each_ending_of_a_phase_is_one_event_under_its_jobs_name_and_its_own
             a_shutdown_waits_for_the_phases_of_a_running_job
         }
         failure {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use idem_runtime::{ErrorKind, current, idempotent, phase, record::Status};
+use idem_tests::Capture;
 
 use crate::cases::{
     call::{Fault, executed, failed, refused},
@@ -92,6 +93,36 @@ pub(crate) async fn a_finished_phase_renews_the_lease_of_its_job(site: &Site) {
     }
     job.await.expect("a job that ends");
     assert!(ends.is_sorted_by(|a, b| a < b), "{ends:?}");
+}
+
+#[idempotent(key = "events:<id>", name = "shop.order", on_stale = "retry", idem = w.idem)]
+async fn twice(w: &Worker, id: &str) -> Result<(), Fault> {
+    for _ in 0..2 {
+        phase!("round", async { Ok(()) });
+    }
+    Ok(())
+}
+
+pub(crate) async fn each_ending_of_a_phase_is_one_event_under_its_jobs_name_and_its_own(site: &Site) {
+    let w = site.worker().await;
+    let log = Capture::here();
+    failed(twice(&w, "1")).await;
+    failed(twice(&w, "1")).await;
+    let events = log.events();
+    let ours: Vec<_> = events
+        .iter()
+        .filter(|event| event.target.starts_with("idem_runtime"))
+        .map(|event| (event.message.as_str(), event.fields.get("job").map_or("", String::as_str)))
+        .collect();
+    let right = [
+        ("done", "shop.order/round"),
+        ("refused", "shop.order/round"),
+        ("done", "shop.order"),
+        ("already done, skipped", "shop.order/round"),
+        ("refused", "shop.order/round"),
+        ("done", "shop.order"),
+    ];
+    assert_eq!(ours, right, "{events:?}");
 }
 
 #[idempotent(key = "closing:<id>", idem = w.idem)]
