@@ -108,29 +108,35 @@ async fn notify(w: &Hand, d: &Delivery) -> Done {
 fn press(w: &Hand, d: &Delivery) -> Done {
     w.record(Step::Begin, d);
     thread::sleep(Duration::from_millis(d.before));
+    finish(w, d)
+}
+
+// Nobody drops a synchronous body whose lease is lost: it goes on beside its heir, and comes to its phases.
+#[idempotent(key = "order:<d.key.number>", stale_after = "1s", on_stale = "retry", idem = w.idem)]
+fn order(w: &Hand, d: &Delivery) -> Done {
+    w.record(Step::Begin, d);
+    let (attempt, fence) = (current().attempt(), current().fence());
+    let acts = |phase| {
+        thread::sleep(Duration::from_millis(d.before / 6));
+        for _ in 0..w.effects(d) {
+            w.ledger.record(Line::of(Step::Phase(phase), d, attempt, fence));
+        }
+        thread::sleep(Duration::from_millis(d.before / 6));
+        Ok(d.id)
+    };
+    phase!("charge", || acts(Phase::Charge));
+    phase!("reserve", on_stale = "retry", || acts(Phase::Reserve));
+    phase!("receipt", mode = "record_after", || acts(Phase::Receipt));
+    finish(w, d)
+}
+
+/// What is left of a synchronous body from its effect on.
+fn finish(w: &Hand, d: &Delivery) -> Done {
     fall(d.fate, Fate::PanicsBeforeEffect, Fate::FailsBeforeEffect)?;
     w.effect(d);
     thread::sleep(Duration::from_millis(d.after));
     fall(d.fate, Fate::PanicsAfterEffect, Fate::FailsAfterEffect)?;
     Ok(w.returns(d))
-}
-
-#[idempotent(key = "order:<d.key.number>", stale_after = "1s", on_stale = "retry", idem = w.idem)]
-async fn order(w: &Hand, d: &Delivery) -> Done {
-    w.record(Step::Begin, d);
-    let (attempt, fence) = (current().attempt(), current().fence());
-    let acts = async |phase| {
-        sleep(Duration::from_millis(d.before / 6)).await;
-        for _ in 0..w.effects(d) {
-            w.ledger.record(Line::of(Step::Phase(phase), d, attempt, fence));
-        }
-        sleep(Duration::from_millis(d.before / 6)).await;
-        Ok(d.id)
-    };
-    phase!("charge", async { acts(Phase::Charge).await });
-    phase!("reserve", on_stale = "retry", async { acts(Phase::Reserve).await });
-    phase!("receipt", mode = "record_after", async { acts(Phase::Receipt).await });
-    finish(w, d).await
 }
 
 #[idempotent(key = "mail:<d.key.number>", mode = "record_after", idem = w.idem)]
@@ -154,11 +160,6 @@ async fn credit<DB: Dialect>(w: &Hand, tx: &mut Transaction<'_, DB>, d: &Deliver
 async fn act(w: &Hand, d: &Delivery) -> Done {
     w.record(Step::Begin, d);
     sleep(Duration::from_millis(d.before)).await;
-    finish(w, d).await
-}
-
-/// What is left of a body from its effect on.
-async fn finish(w: &Hand, d: &Delivery) -> Done {
     fall(d.fate, Fate::PanicsBeforeEffect, Fate::FailsBeforeEffect)?;
     current().effect_starts();
     w.effect(d);
@@ -239,15 +240,9 @@ impl Hand {
             Kind::Rebuild => end_of(with_outcome(rebuild(w, d)).await),
             Kind::Notify => end_of(with_outcome(notify(w, d)).await),
             Kind::Transfer => end_of(with_outcome(w.transfer(d)).await),
-            Kind::Order => end_of(with_outcome(order(w, d)).await),
             Kind::Mail => end_of(with_outcome(mail(w, d)).await),
-            Kind::Press => {
-                let (w, d) = (Arc::clone(w), *d);
-                match spawn_blocking(move || with_outcome_sync(|| press(&w, &d))).await {
-                    Ok(done) => end_of(done),
-                    Err(_) => End::Panicked,
-                }
-            }
+            Kind::Press => on_a_thread(w, *d, press).await,
+            Kind::Order => on_a_thread(w, *d, order).await,
             Kind::Credit => on_pool!(&w.bank, pool => commit(w, pool, d).await),
         };
         let has_returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner).remove(&d.id);
@@ -263,6 +258,15 @@ impl Hand {
             }
             _ => end,
         }
+    }
+}
+
+/// A synchronous job.
+async fn on_a_thread(w: &Arc<Hand>, d: Delivery, job: fn(&Hand, &Delivery) -> Done) -> End {
+    let w = Arc::clone(w);
+    match spawn_blocking(move || with_outcome_sync(|| job(&w, &d))).await {
+        Ok(done) => end_of(done),
+        Err(_) => End::Panicked,
     }
 }
 

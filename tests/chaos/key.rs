@@ -21,8 +21,8 @@ pub(crate) enum Kind {
     Press,
     /// `lock_first`, `probe`: whoever comes next looks in the ledger.
     Transfer,
-    /// `lock_first`, `retry`, of three phases before its own effect: a charge under `alert`, a reservation under `retry`, a
-    /// receipt that is recorded.
+    /// `lock_first`, `retry`, not async, of three phases before its own effect: a charge under `alert`, a reservation
+    /// under `retry`, a receipt that is recorded.
     Order,
     /// `record_after`.
     Mail,

@@ -165,6 +165,7 @@ pub(crate) fn body(seed: u64, key: Key, n: u64, backend: Backend) -> (u64, u64, 
     let mut part = |quick: u64, slow: u64| if rng.u8(..10) == 0 { rng.u64(..slow) } else { rng.u64(..quick) };
     let (before, after) = match key.kind {
         Kind::Report | Kind::Rebuild => (part(1_500, 4_000), part(1_500, 4_000)),
+        Kind::Order => (part(900, 4_000), part(60, 1_500)),
         // There one that is open keeps everybody else from writing.
         Kind::Credit if backend == Backend::Sqlite => (part(5, 20), part(5, 20)),
         Kind::Credit => (part(30, 1_000), part(30, 1_000)),

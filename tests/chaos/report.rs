@@ -1,8 +1,12 @@
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
 
 use crate::{
     check::Evidence,
-    history::{Became, Event, Verdict},
+    history::{About, Became, Event, Verdict},
     key::{Key, Kind, Promise},
     plan::Harm,
     settings::Settings,
@@ -21,6 +25,10 @@ pub(crate) struct Report {
     harms: BTreeMap<&'static str, usize>,
     verdicts: BTreeMap<&'static str, usize>,
     reviewed: usize,
+    /// Orders in which a run went on behind another one's phase.
+    resumed: usize,
+    /// Charges of orders about which a person decided.
+    decided: usize,
     /// The clocks that were furthest behind and ahead, in seconds.
     ahead: (i64, i64),
     zombies: usize,
@@ -39,6 +47,8 @@ impl Report {
             harms: BTreeMap::new(),
             verdicts: BTreeMap::new(),
             reviewed: 0,
+            resumed: 0,
+            decided: 0,
             ahead: (0, 0),
             zombies: 0,
             kinds: BTreeMap::new(),
@@ -56,6 +66,9 @@ impl Report {
                 matches!(&entry.event, Event::Answered { end, .. } if end.is_refused_as("NeedsReview"))
             });
             report.reviewed += usize::from(in_review);
+            let rows = evidence.phase_rows_of(key);
+            let by: BTreeSet<_> = rows.iter().filter_map(|row| row.value).collect();
+            report.resumed += usize::from(by.len() > 1);
         }
         report
     }
@@ -68,7 +81,8 @@ impl Report {
                 self.zombies += usize::from(end.is_rejected_zombie());
             }
             Event::Unanswered { .. } => *self.answers.entry("(none)".to_owned()).or_default() += 1,
-            Event::Judged { verdict, became, .. } => {
+            Event::Judged { about, verdict, became, .. } => {
+                self.decided += usize::from(*about == About::Charge && *became == Became::Changed);
                 let word = match (verdict, became) {
                     (_, Became::Refused(_)) => "refused",
                     (_, Became::Unknown(_)) => "not acknowledged",
@@ -127,6 +141,8 @@ impl Report {
             ("write of a zombie that was rejected", self.zombies),
             ("replay", self.answered("Replayed")),
             ("key in review", self.reviewed),
+            ("order that went on behind another run's phase", self.resumed),
+            ("charge of an order that a person judged", self.decided),
             ("resolution of either kind", usize::from(resolved.is_some())),
         ];
         all.into_iter().filter(|(_, count)| *count == 0).map(|(what, _)| what).collect()
@@ -157,6 +173,8 @@ impl fmt::Display for Report {
         row("effects found by asking", self.answered("Probed"))?;
         row("rejected writes of zombies", self.zombies)?;
         row("keys in review", self.reviewed)?;
+        row("orders that went on", self.resumed)?;
+        row("charges that a person judged", self.decided)?;
         for (word, count) in &self.verdicts {
             row(&format!("  a person: {word}"), *count)?;
         }

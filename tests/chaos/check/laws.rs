@@ -20,8 +20,8 @@ pub(super) struct Case<'a> {
     judgements: Vec<(Verdict, &'a Became)>,
     /// Those that are about the charge of an order.
     pub(super) of_charge: Vec<(Verdict, &'a Became)>,
-    begins: &'a [Line],
-    effects: &'a [Line],
+    pub(super) begins: &'a [Line],
+    pub(super) effects: &'a [Line],
     rows: &'a [u64],
     pub(super) phases: &'a [Line],
     pub(super) phase_rows: &'a [PhaseRow],

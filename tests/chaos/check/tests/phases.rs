@@ -109,6 +109,19 @@ fn a_phase_that_a_zombie_completed_is_found() {
 }
 
 #[test]
+fn a_zombie_that_passes_a_phase_is_found() {
+    // The second delivery begins before the first one has come to its effect.
+    let zombie = || {
+        let heir = Story::of(Kind::Order).sent(1).begun(1, 1, 10).sent(2).begun(2, 2, 20).sent(3);
+        heir.acts(Phase::Charge, 1, 10).sent(4)
+    };
+    zombie().is_well();
+    zombie().acts(Phase::Reserve, 1, 10).breaks("who was taken over passes no phase");
+    zombie().line(Step::Effect, 1, 1, 10).breaks("who was taken over passes no phase");
+    zombie().completed(Phase::Charge, 1).breaks("a phase is completed by who held its job");
+}
+
+#[test]
 fn a_phase_that_a_run_had_twice_is_found() {
     let twice = rows(whole().acts(Phase::Receipt, 1, 10).executed(1), [1, 1, 1]);
     twice.breaks("a run has each of its phases once");
