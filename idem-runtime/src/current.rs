@@ -53,6 +53,8 @@ pub(crate) struct Whole {
     pub(crate) born: Option<i64>,
     /// The keys of the phases that were entered.
     pub(crate) entered: Mutex<HashSet<Arc<str>>>,
+    /// One of them was in a transaction of the body's own, which may lock the job's row until it is committed.
+    pub(crate) lent: AtomicBool,
 }
 
 impl Context {
@@ -84,6 +86,16 @@ impl Context {
     pub(crate) fn enter(&self, phase: &Arc<str>) -> bool {
         let mut entered = self.progress().entered.lock().unwrap_or_else(PoisonError::into_inner);
         entered.insert(Arc::clone(phase))
+    }
+
+    /// Notes that a phase is in a transaction of the body's own.
+    pub(crate) fn lend(&self) {
+        self.progress().lent.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a transaction of the body's own may lock the job's row.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.progress().lent.load(Ordering::Relaxed)
     }
 
     /// When the job's row was born; `None` is in this execution.

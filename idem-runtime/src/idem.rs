@@ -242,23 +242,25 @@ impl Idem {
 
 /// Purges batch by batch. A batch that the store does not do is tried again for as long as a claim would be.
 async fn purge(store: &dyn Store, patience: Duration) -> Result<u64, StoreError> {
-    const BATCH: u32 = 1_000;
     const PAUSE: Duration = Duration::from_millis(50);
     let mut deleted = 0;
     let mut since = Instant::now();
+    let mut size = BatchSize::default();
     loop {
         let began = Instant::now();
-        match purge_batch(store, BATCH).await {
+        match purge_batch(store, size.0).await {
             Ok(batch) => {
                 deleted += batch;
                 // One that is not full may have been shared with another collector.
                 if batch == 0 {
                     return Ok(deleted);
                 }
-                if batch == u64::from(BATCH) && !store.is_local() {
+                let took = began.elapsed();
+                if batch == u64::from(size.0) && !store.is_local() {
                     // Where there is one writer at a time, half of the time is for the others.
-                    tokio::time::sleep(began.elapsed()).await;
+                    tokio::time::sleep(took).await;
                 }
+                size = size.after(took);
                 since = Instant::now();
             }
             Err(error) if error.class != ErrorClass::Permanent && since.elapsed() < patience => {
@@ -266,6 +268,32 @@ async fn purge(store: &dyn Store, patience: Duration) -> Result<u64, StoreError>
             }
             Err(error) => return Err(error),
         }
+    }
+}
+
+/// How many jobs go in one batch of a purge. Nobody knows beforehand how many phases go with them: what a batch took tells
+/// how large the next one may be.
+struct BatchSize(u32);
+
+impl Default for BatchSize {
+    fn default() -> Self {
+        Self(100)
+    }
+}
+
+impl BatchSize {
+    const LARGEST: u32 = 1_000;
+    /// What a batch may take.
+    const AIM: Duration = Duration::from_millis(200);
+
+    fn after(&self, took: Duration) -> Self {
+        let next = if took <= Self::AIM {
+            self.0.saturating_mul(4)
+        } else {
+            let times = took.as_millis().div_ceil(Self::AIM.as_millis());
+            self.0 / u32::try_from(times).unwrap_or(u32::MAX)
+        };
+        Self(next.clamp(1, Self::LARGEST))
     }
 }
 
@@ -291,4 +319,17 @@ fn url_from_env() -> Result<Option<String>, Error> {
 /// The error of a store call that belongs to no key.
 pub(crate) fn store_error(error: StoreError) -> Error {
     Error::Store { key: None, message: error.to_string(), source: Some(error.source) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_grows_as_long_as_it_is_quick_and_shrinks_by_what_it_took() {
+        let after = |size, millis| BatchSize(size).after(Duration::from_millis(millis)).0;
+        assert_eq!([after(100, 0), after(400, 200), after(1_000, 10)], [400, 1_000, 1_000]);
+        assert_eq!([after(1_000, 201), after(1_000, 1_999), after(100, 60_000)], [500, 100, 1]);
+        assert_eq!(BatchSize(1).after(Duration::MAX).0, 1);
+    }
 }

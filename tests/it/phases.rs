@@ -113,6 +113,7 @@ phases! {
             a_phase_that_is_rolled_back_runs_again
             a_job_that_was_taken_over_commits_no_phase
             a_phase_in_a_transaction_waits_for_nobody_who_waits_for_it
+            a_phase_says_that_it_waits_for_a_transaction_that_is_still_open
             phases_of_a_transactional_job_join_its_transaction
             a_phase_of_another_mode_is_refused_in_a_transactional_job
             a_phase_of_a_transactional_job_in_another_transaction_is_refused

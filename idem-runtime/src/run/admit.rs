@@ -134,10 +134,6 @@ impl Call {
         self.service().patience((self.job.mode() == Mode::LockFirst).then(|| self.job.lease()))
     }
 
-    fn failed(&self, failure: Failure) -> Error {
-        failure.into_error(Some(&self.key))
-    }
-
     /// `lock_first`: claims the key, or says why not.
     pub(super) async fn claim(mut self) -> Result<Admitted, Error> {
         let give_up = self.patience().until;

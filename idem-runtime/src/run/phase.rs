@@ -9,6 +9,7 @@ use crate::{
     error::Error,
     job::{Job, Mode},
     record::Under,
+    service::Failure,
     store::{Renew, transaction::Transaction},
 };
 
@@ -90,6 +91,9 @@ impl Call {
         if !whole.enter(&stored) {
             return Err(Error::PhaseRepeated { key });
         }
+        if job.mode() == Mode::Transactional {
+            whole.lend();
+        }
         let idem = outer.idem.clone();
         Self::new(job, idem, key, stored, None, Some(outer), Some(shelter))
     }
@@ -102,6 +106,21 @@ impl Call {
     /// Whether there can be no row of it: a phase of a job whose life this execution began.
     pub(super) fn is_first(&self) -> bool {
         self.shelter.as_ref().is_some_and(|shelter| shelter.born.is_none())
+    }
+
+    /// What the store did not do, and why that may be.
+    pub(super) fn failed(&self, failure: Failure) -> Error {
+        let may_wait_for_itself = self.shelter.as_ref().is_some_and(|shelter| shelter.whole.is_lent());
+        match failure.into_error(Some(&self.key)) {
+            Error::Store { key, message, source } if may_wait_for_itself => {
+                let message = format!(
+                    "{message}; if the transaction of an earlier phase is still open, it is what this waits for: commit it \
+                     before the next phase"
+                );
+                Error::Store { key, message, source }
+            }
+            error => error,
+        }
     }
 
     /// The claim of the job is gone, or the phase's row is.

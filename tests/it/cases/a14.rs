@@ -419,9 +419,9 @@ pub(super) async fn a14_a_slow_collector_delays_its_own_keys_alone(site: &Site) 
 pub(super) async fn a14_a_collector_that_dies_leaves_its_batch_to_the_next(site: &Site) {
     let w = site.worker().await;
     executed(short(&w, "x")).await;
-    fill(site, 500).await;
+    fill(site, 80).await;
     site.set("a14-short:x", "expires_at = 1").await;
-    let mut bar = Bar::before(site, "OLD.\"key\" = 'a14-old:500'").await;
+    let mut bar = Bar::before(site, "OLD.\"key\" = 'a14-old:80'").await;
     let purging = tokio::spawn({
         let collector = site.worker_by(|builder| builder.store_timeout(Duration::from_millis(500))).await;
         async move { collector.idem.purge().await }
@@ -437,9 +437,9 @@ pub(super) async fn a14_a_collector_that_dies_leaves_its_batch_to_the_next(site:
     assert!(ended > 0, "in the midst of a batch");
     let error = purging.await.expect("no panic").expect_err("its connection was ended");
     assert!(error.is_retryable(), "{error}");
-    assert_eq!(site.number(OLD).await, 500);
+    assert_eq!(site.number(OLD).await, 80);
     bar.lift().await;
-    assert_eq!(w.idem.purge().await.expect("a purge"), 501);
+    assert_eq!(w.idem.purge().await.expect("a purge"), 81);
     assert_eq!(executed(short(&w, "x")).await, 2);
 }
 

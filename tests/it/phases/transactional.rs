@@ -141,6 +141,34 @@ pub(crate) async fn a_phase_in_a_transaction_waits_for_nobody_who_waits_for_it(s
     plays!(site, case);
 }
 
+#[idempotent(key = "tx-open:<id>", on_stale = "retry", idem = stage.w.idem)]
+async fn forgets<DB: Dialect>(stage: &Stage<'_, DB>, id: &str) -> Result<u32, Fault> {
+    let mut own = stage.begin().await;
+    let tx = &mut own;
+    phase!("reserve", mode = "transactional", tx = tx, async {
+        put::<DB>(&mut **tx, id).await.map_err(|error| Fault::own(&error.to_string()))
+    });
+    let charged = phase!("charge", async {
+        stage.w.effect(id);
+        Ok(1)
+    });
+    drop(own);
+    Ok(charged)
+}
+
+pub(crate) async fn a_phase_says_that_it_waits_for_a_transaction_that_is_still_open(site: &Site) {
+    async fn case<DB: Dialect>(stage: &Stage<'_, DB>) {
+        let impatient =
+            stage.site.worker_by(|builder| builder.store_timeout(Duration::from_millis(500))).await;
+        let stage = Stage { w: impatient, pool: stage.pool.clone(), ..*stage };
+        let error = failed(forgets(&stage, "1")).await.idem();
+        assert_eq!(error.kind(), ErrorKind::Store, "{error}");
+        assert!(error.to_string().contains("commit it before the next phase"), "{error}");
+        assert_eq!(stage.w.effects("1"), 0);
+    }
+    plays!(site, case);
+}
+
 #[idempotent(key = "tx-whole:<id>", mode = "transactional", idem = stage.w.idem)]
 async fn whole<DB: Dialect>(
     stage: &Stage<'_, DB>,
