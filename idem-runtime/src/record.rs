@@ -251,9 +251,9 @@ impl Under<'_> {
     }
 
     /// Whether a claim of the phase is that of an earlier execution of the job: who holds the job's claim is the only one
-    /// to enter its phases.
+    /// to enter its phases. That of a later one, by its fence, is an heir's.
     fn succeeds(&self, phase: &Record) -> bool {
-        phase.owner.as_ref().is_some_and(|owner| owner != self.owner)
+        phase.owner.as_ref().is_some_and(|owner| owner != self.owner) && phase.fence <= self.fence
     }
 }
 

@@ -78,6 +78,7 @@ phases! {
         zombie {
             a_job_that_was_taken_over_completes_no_phase
             a_job_that_was_taken_over_enters_no_phase
+            a_job_that_was_taken_over_leaves_its_heirs_phases_alone
             a_job_that_a_person_freed_by_force_completes_no_phase
             a_phase_that_ends_late_counts_while_nobody_took_the_job
         }

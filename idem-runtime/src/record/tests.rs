@@ -257,7 +257,8 @@ fn a_phase_of_another_life_of_its_job_is_none_and_a_claim_of_another_execution_i
                         fingerprint: birth.map(|born| born.to_string()),
                         ..record.clone()
                     };
-                    let succeeded = record.owner.as_ref().is_some_and(|owner| owner != OURS);
+                    let succeeded =
+                        record.owner.as_ref().is_some_and(|owner| owner != OURS) && record.fence <= FENCE;
                     let stopped = Record {
                         lease_until: if succeeded { Some(NOW) } else { record.lease_until },
                         ..record.clone()

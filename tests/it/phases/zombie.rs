@@ -4,7 +4,7 @@ use idem_runtime::{Error, Resolution, Resolved, idempotent, phase, record::Statu
 
 use super::failure::reviewed;
 use crate::cases::{
-    call::Fault,
+    call::{Fault, failed},
     gate::Gate,
     site::{Site, Worker, at_rest},
 };
@@ -55,6 +55,9 @@ async fn heir(w: &Worker, id: &str, stage: &Stage) -> Result<Vec<String>, Fault>
 
 async fn phases(w: &Worker, stage: &Stage) -> Result<Vec<String>, Fault> {
     stage.at("begin").await;
+    if stage.stops_in == "nothing" {
+        return Err(Fault::own("not this time"));
+    }
     let asked =
         phase!("asked", stale_after = "30s", on_error = "release", async { stage.play(w, "asked").await });
     let again = phase!("again", on_stale = "retry", async { stage.play(w, "again").await });
@@ -133,6 +136,30 @@ pub(crate) async fn a_job_that_was_taken_over_enters_no_phase(site: &Site) {
     lost(late).await;
     assert_eq!(at_rest(w.row("zombie:1/asked").await), stands);
     assert_eq!((site.effects("asked"), site.effects("again")), (2, 1));
+}
+
+pub(crate) async fn a_job_that_was_taken_over_leaves_its_heirs_phases_alone(site: &Site) {
+    let w = site.worker().await;
+    // There were executions before, so that it looks before it claims.
+    failed(heir(&w, "2", &Stage::new("F", "nothing"))).await;
+    let (a, b) = (Stage::new("A", "begin"), Stage::new("B", "asked"));
+    let mut late = Box::pin(zombie(&w, "2", &a));
+    a.gate.stops(&mut late).await;
+    succeed(site, &w, "zombie:2", "2", &b).await;
+    let mut successor = Box::pin(heir(&w, "2", &b));
+    b.gate.stops(&mut successor).await;
+    let stands = at_rest(w.row("zombie:2/asked").await);
+    a.gate.open();
+    // It meets a claim that is alive, and not its own.
+    let met = late.await;
+    assert!(
+        matches!(&met, Err(Fault::Idem(Error::InProgress { .. } | Error::ClaimLost { .. }))),
+        "it goes on: {met:?}"
+    );
+    assert_eq!(at_rest(w.row("zombie:2/asked").await), stands);
+    b.gate.open();
+    successor.await.expect("the heir's own");
+    assert_eq!(site.effects("asked"), 1);
 }
 
 pub(crate) async fn a_job_that_a_person_freed_by_force_completes_no_phase(site: &Site) {
