@@ -62,6 +62,8 @@ enum Mutant {
     GuardsWithoutFence,
     /// The claim of a phase that another execution left is waited for like any other.
     WaitsForTheDead,
+    /// That of any other execution is taken for stale, be it a predecessor's or an heir's.
+    TakesAnyForADead,
     /// A phase counts whichever life of the job it was written in.
     ForgetsTheBirth,
     /// So it does for the execution that begins a life.
@@ -285,7 +287,7 @@ impl Model for Phased {
             )),+] };
         }
         let mut properties = never! {
-            SecondCharge RunAgain ZombieWrote CompletionChanged FormerLife FoundBusy Unfounded
+            SecondCharge RunAgain ZombieWrote CompletionChanged FormerLife FoundBusy FlaggedAlive Unfounded
         };
         properties.extend(self.sights.iter().map(|sight| sight.property()));
         properties.push(Property::always(NEVER_WEDGED, |phased: &Self, state: &State| {

@@ -32,6 +32,11 @@ fn the_checker_finds_an_heir_that_waits_for_the_dead() {
 }
 
 #[test]
+fn the_checker_finds_a_zombie_that_takes_its_heir_for_dead() {
+    finds(Mutant::TakesAnyForADead, Flaw::FlaggedAlive, Phased::new(job::JOB, BOUND));
+}
+
+#[test]
 fn the_checker_finds_a_phase_of_a_former_life_whose_birth_nobody_compares() {
     let expiring = Bound { ticks: 2, ..BOUND };
     finds(Mutant::ForgetsTheBirth, Flaw::FormerLife, Phased::new(job::JOB_TTL, expiring));

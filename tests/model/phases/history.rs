@@ -55,6 +55,7 @@ pub(super) enum Flaw {
     CompletionChanged,
     FormerLife,
     FoundBusy,
+    FlaggedAlive,
     Unfounded,
 }
 
@@ -72,6 +73,9 @@ impl Flaw {
             }
             Self::FormerLife => "no phase of one life of a job is replayed in another",
             Self::FoundBusy => "who holds the job waits for nobody in its phases",
+            Self::FlaggedAlive => {
+                "nobody turns over the phase of whoever holds the job, while its lease runs"
+            }
             Self::Unfounded => "a job is completed only if each of its phases happened in its life",
         }
     }
@@ -138,7 +142,16 @@ impl History {
 impl State {
     /// What the history says of a write that changed a row.
     pub(super) fn witness(&mut self, sent: &Sent, before: Option<&Row>, after: Option<&Row>) {
-        let birth = self.table.row(Part::Job.key()).map(|row| row.created_at.to_string());
+        let job = self.table.row(Part::Job.key());
+        let birth = job.map(|row| row.created_at.to_string());
+        let now = self.now;
+        let is_held_alive = |row: &Row| {
+            let of_the_holder = job.is_some_and(|job| job.owner == row.owner && job.fence == row.fence);
+            of_the_holder && row.lease_until.is_some_and(|end| now < end)
+        };
+        let flags_alive = matches!(sent.write, Write::Flag { .. })
+            && sent.part != Part::Job
+            && before.is_some_and(is_held_alive);
         let history = &mut self.history;
         let Sent { part, write } = sent;
         if let (Some(before), Some(after)) = (before, after)
@@ -149,6 +162,9 @@ impl State {
             && !matches!(write, Write::Decide { force: true, .. })
         {
             history.note(Flaw::CompletionChanged);
+        }
+        if flags_alive && history.holder.is_some() {
+            history.note(Flaw::FlaggedAlive);
         }
         match write {
             Write::Claim { owner } | Write::Take { owner, .. } => history.holder = Some(*owner),

@@ -119,6 +119,7 @@ impl Phased {
             Some(Mutant::WaitsForTheDead) if row.status == Status::Processing => {
                 row.with(|row| row.owner = Some(result_of(of.owner)))
             }
+            Some(Mutant::TakesAnyForADead) => row.with(|row| row.fence = row.fence.min(of.fence)),
             Some(Mutant::ForgetsTheBirth) if of.born.is_some() => row.with(|row| row.fingerprint = None),
             Some(Mutant::ForgetsWhoBegan) if of.born.is_none() => row.with(|row| row.fingerprint = None),
             _ => row.clone(),
