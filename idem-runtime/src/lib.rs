@@ -76,7 +76,6 @@ mod key;
 mod metrics;
 mod outcome;
 mod phase;
-mod phase_macro;
 mod point;
 mod probe;
 mod progress;
@@ -103,8 +102,7 @@ pub use idem_macros::{KeyPart, idempotent};
 pub use job::{ErrorRule, Job, Mode, OnError, OnStale};
 pub use key::{Key, KeyPart, KeyWriter, refused};
 pub use outcome::{Outcome, with_outcome, with_outcome_sync};
-pub use phase::PhaseError;
-pub use phase_macro::PhaseReturn;
+pub use phase::{PhaseError, PhaseReturn};
 pub use probe::Probe;
 pub use record::{Record, Status};
 pub use resolve::{Forget, Resolution, Resolve, Resolved};
@@ -125,10 +123,9 @@ pub mod __private {
         jobs::JobRef,
         key::{refused::Part, render},
         phase::{
-            phase_call, phase_finish, phase_finish_classified, phase_run, phase_run_classified, tx_phase,
-            tx_phase_classified,
+            phase_call, phase_finish, phase_finish_classified, phase_leave, phase_run, phase_run_classified,
+            tx_phase, tx_phase_classified,
         },
-        phase_macro::phase_leave,
         probe::{
             Admitted, admit, admit_sync, finish, finish_classified, finish_sync, finish_sync_classified,
         },
