@@ -72,7 +72,7 @@ async fn wherever_its_workers_die_each_phase_keeps_its_promise() {
     for &once in Point::ALL {
         for first in 1..=5 {
             for &twice in Point::ALL {
-                for second in 1..=5 {
+                for second in [1, 3] {
                     let kit = Kit::new().await.expect("a kit");
                     let world = World::of(&kit);
                     let mut deaths = 0;
@@ -110,5 +110,5 @@ async fn wherever_its_workers_die_each_phase_keeps_its_promise() {
             }
         }
     }
-    assert!(died > 500, "{died} workers died");
+    assert!(died > 250, "{died} workers died");
 }
