@@ -81,7 +81,8 @@ impl Call {
                 "is `record_after`, and claims nothing that a phase could stand under",
             ));
         };
-        if shelter.is_inside() && job.mode() != Mode::Transactional {
+        let (is_inside, joins) = (shelter.is_inside(), job.mode() == Mode::Transactional);
+        if is_inside && !joins {
             return Err(unsheltered(
                 job,
                 "is `transactional`, and its phases join its transaction: write `mode = \"transactional\"` and `tx = …`",
@@ -91,7 +92,7 @@ impl Call {
         if !whole.enter(&stored) {
             return Err(Error::PhaseRepeated { key });
         }
-        if job.mode() == Mode::Transactional {
+        if joins && !is_inside {
             whole.lend();
         }
         let idem = outer.idem.clone();

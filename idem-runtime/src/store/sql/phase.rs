@@ -1,5 +1,7 @@
 //! What came of a phase's write.
 
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
+use crate::store::StoreError;
 use crate::{
     record::Record,
     store::{
@@ -26,8 +28,8 @@ impl<R> Outcome<R> {
     pub(crate) fn answer(
         &self,
         write: &PhaseWrite,
-        read: impl Fn(&R) -> Result<Record, crate::store::StoreError>,
-    ) -> Result<Option<Answer>, crate::store::StoreError> {
+        read: impl Fn(&R) -> Result<Record, StoreError>,
+    ) -> Result<Option<Answer>, StoreError> {
         match self {
             Self::Superseded => Ok(Some(Answer::Gone)),
             Self::Written(fence) => Ok(Some(Answer::Written { fence: *fence })),
